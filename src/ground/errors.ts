@@ -1,0 +1,226 @@
+// Every error of the product: one class, one table of codes with meaning, why and cure.
+
+interface Entry {
+  /** What the code means, one sentence. */
+  readonly meaning: string
+  /** How one gets here. */
+  readonly why: string
+  /** What to do now. */
+  readonly cure: string
+  /** True when the same call may succeed later without a change. */
+  readonly retryable?: true
+  /** The command line's exit code; 2 unless said. */
+  readonly exit?: 3
+}
+
+export const errorTable = {
+  PW_BUG: {
+    meaning: 'A check inside piecework failed.',
+    why: 'Our own code met a state that it holds to be impossible.',
+    cure: 'Report it with the text of this error; the store is left as it was before the call.',
+  },
+  PW_BUSY: {
+    meaning: 'The store could not be written in time.',
+    why: 'Another program held the write lock of the file, without a break, for longer than this call waits.',
+    cure: 'Look for a program with an open transaction on the file; then repeat the call.',
+    retryable: true,
+    exit: 3,
+  },
+  PW_CANCELLED: {
+    meaning: 'The task was cancelled while it ran.',
+    why: 'Somebody called cancel on it; an ack that arrives first still wins.',
+    cure: 'Nothing to do: stop the work and return.',
+  },
+  PW_CLOSED: {
+    meaning: 'The connection was closed.',
+    why: 'close() was called on this object before this call.',
+    cure: 'Call connect() again, or call close() later.',
+  },
+  PW_DISK_FULL: {
+    meaning: 'There is no room for more tasks.',
+    why: 'The disk that holds the store, or its quota, is full.',
+    cure: 'Free space on that disk. Nothing accepted was lost.',
+    retryable: true,
+    exit: 3,
+  },
+  PW_DRAIN_STUCK: {
+    meaning: 'The queue cannot drain.',
+    why: 'Open tasks are left, none is leased or due later, and all are paused, held or without a worker for their type.',
+    cure: 'Resume the queue, or start a worker that handles the types named in the details.',
+  },
+  PW_DRAIN_TIMEOUT: {
+    meaning: 'The queue was not drained in the time given.',
+    why: 'Tasks were still open when waitMs had passed.',
+    cure: 'Wait longer or add workers; nothing was stopped.',
+    retryable: true,
+  },
+  PW_ENGINE_UNKNOWN: {
+    meaning: 'No engine knows this URL.',
+    why: 'The part before the colon is none of sqlite, postgres, postgresql, http, https.',
+    cure: 'Write sqlite:FILE, sqlite::memory:, or leave the URL out for sqlite:piecework.db.',
+  },
+  PW_FILTER_MISSING: {
+    meaning: 'This call would touch every task and nobody said so.',
+    why: 'A filter was empty, so that it matches everything.',
+    cure: 'Name ids or a filter, or say { all: true } (command line: --all).',
+  },
+  PW_HANDLER_HUNG: {
+    meaning: 'Every slot of this worker is held by a handler that ignored its signal.',
+    why: 'The handlers ran past timeoutMs and did not end when their signal aborted.',
+    cure: 'Make them listen to delivery.signal; restart the process, which has stopped claiming.',
+  },
+  PW_HANDLER_INVALID: {
+    meaning: 'The handler cannot be used.',
+    why: 'It is neither a function nor an object of functions by type.',
+    cure: 'Pass async (payload, delivery) => …, or { typeName: async (payload, delivery) => … }.',
+  },
+  PW_JSON_INVALID: {
+    meaning: 'A payload is not valid JSON text.',
+    why: 'The text given could not be read as one JSON value.',
+    cure: 'Correct the text at the offset named, or say --text when a plain string is meant.',
+  },
+  PW_LEASE_LOST: {
+    meaning: 'This delivery no longer holds its task.',
+    why: 'Its lease ended or its worker was declared dead, and the task went to somebody else or ended.',
+    cure: 'Stop the work; the task is taken care of. Lengthen leaseMs if healthy work is cut off.',
+  },
+  PW_NAME_INVALID: {
+    meaning: 'A name cannot be used.',
+    why: 'Names have 1 to 200 characters, any Unicode but control characters and lone surrogates.',
+    cure: 'Choose another name; the offending place is in the message.',
+  },
+  PW_NO_SQLITE: {
+    meaning: 'The SQLite driver is not installed.',
+    why: 'better-sqlite3 is an optional dependency, and it was left out or could not be built here.',
+    cure: 'Run: npm install better-sqlite3@12.11.1',
+    exit: 3,
+  },
+  PW_NOT_OURS: {
+    meaning: 'The file is not a piecework store.',
+    why: 'It is no SQLite database, or one that another program made.',
+    cure: 'Name another file; this one was left untouched.',
+    exit: 3,
+  },
+  PW_OPTION_INVALID: {
+    meaning: 'An option has a value it cannot have.',
+    why: 'The value is of the wrong kind or out of its range.',
+    cure: 'Use a value as the message says.',
+  },
+  PW_OPTION_UNKNOWN: {
+    meaning: 'There is no such option.',
+    why: 'The name is misspelled or belongs to another call.',
+    cure: 'Use the name that the message suggests.',
+  },
+  PW_PAYLOAD_CORRUPT: {
+    meaning: 'A stored payload could not be read.',
+    why: 'The text in the store is not JSON: it was changed by another program or the disk.',
+    cure: 'Look at the dead letter, edit it or discard it.',
+  },
+  PW_PAYLOAD_INVALID: {
+    meaning: 'A payload does not fit the schema of its queue.',
+    why: 'The schema given to queue() refused the value.',
+    cure: 'Correct the value as the issues in the details say.',
+  },
+  PW_PAYLOAD_NOT_JSON: {
+    meaning: 'A value cannot be held in JSON.',
+    why: 'JSON has no undefined, function, symbol, bigint, NaN, Infinity, Map, Set or bytes.',
+    cure: 'Convert the value at the path named: bytes to base64, a bigint to a string, a Map to an array of pairs.',
+  },
+  PW_PAYLOAD_TOO_DEEP: {
+    meaning: 'A payload is nested too deeply.',
+    why: 'More than 64 arrays and objects stand inside each other.',
+    cure: 'Flatten it, or store it elsewhere and enqueue a reference.',
+  },
+  PW_PAYLOAD_TOO_LARGE: {
+    meaning: 'A payload is too large.',
+    why: 'Its JSON text has more than 1 MiB (1 048 576 bytes).',
+    cure: 'Store the data elsewhere and enqueue a reference to it.',
+  },
+  PW_POLICY_CHANGED: {
+    meaning: 'Two builds disagree about the policy of a queue.',
+    why: 'A process started later and declared other values in queue(); the later start wins.',
+    cure: 'Deploy one build everywhere, or connect with { policy: "strict" } to refuse instead.',
+  },
+  PW_QUEUE_UNKNOWN: {
+    meaning: 'There is no such queue.',
+    why: 'No task was ever enqueued under this name and no policy was set for it.',
+    cure: 'Check the spelling; `piecework status` lists the queues.',
+  },
+  PW_SCHEMA_NEW: {
+    meaning: 'The store was written by a newer version.',
+    why: 'Its format number is above the one this version knows.',
+    cure: 'Update piecework to the version named, or use another file.',
+    exit: 3,
+  },
+  PW_SCHEMA_OLD: {
+    meaning: 'The store has an older format and may not be migrated here.',
+    why: 'It was opened read-only, or the file cannot be written.',
+    cure: 'Run `piecework migrate` where the file can be written.',
+    exit: 3,
+  },
+  PW_STOPPING: {
+    meaning: 'The worker is stopping.',
+    why: 'stop() was called or a signal arrived, and the grace time has passed.',
+    cure: 'End the work; the task is released, uncounted, and goes to another worker.',
+  },
+  PW_STORE_FAILED: {
+    meaning: 'The store answered with an error.',
+    why: 'The database or the disk below it failed; its own words are in the message.',
+    cure: 'Mend what they name, then repeat the call; nothing of this call was kept.',
+    retryable: true,
+    exit: 3,
+  },
+  PW_STORE_MISSING: {
+    meaning: 'There is no store at this place.',
+    why: 'This command only reads, so it does not make one.',
+    cure: 'Check --url or PIECEWORK_URL; `piecework enqueue` and `piecework run` make a store.',
+    exit: 3,
+  },
+  PW_STORE_READONLY: {
+    meaning: 'The store cannot be written.',
+    why: 'The file or its folder is read-only for this user.',
+    cure: 'Change its permissions or name another file.',
+    exit: 3,
+  },
+  PW_SYNC_FAILED: {
+    meaning: 'The disk refused to make writes durable.',
+    why: 'fdatasync failed, so nobody can know what the disk kept; this process stopped using the store.',
+    cure: 'Check the disk and the system log, then start again. Calls that had returned success are safe.',
+    exit: 3,
+  },
+  PW_TASK_GONE: {
+    meaning: 'There is no such task.',
+    why: 'It is done, cancelled or discarded, or the id was never given out.',
+    cure: 'Check the id.',
+  },
+  PW_TIMEOUT: {
+    meaning: 'The handler ran longer than timeoutMs.',
+    why: 'One delivery may run that long; the task is retried.',
+    cure: 'Raise timeoutMs, split the task, or find out what it waits for.',
+  },
+} as const satisfies Record<string, Entry>
+
+export type ErrorCode = keyof typeof errorTable
+
+/** What an error carries beside its message: the offending values, for programs. */
+export type ErrorDetails = Record<string, unknown>
+
+/** The one error class of the product. `message` says what happened with the offending value, `cure` what to do. */
+export class PieceworkError extends Error {
+  override readonly name = 'PieceworkError'
+  readonly code: ErrorCode
+  readonly why: string
+  readonly cure: string
+  readonly retryable: boolean
+  readonly details: ErrorDetails
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: { cause?: unknown }) {
+    super(message, options)
+    const entry: Entry = errorTable[code]
+    this.code = code
+    this.why = entry.why
+    this.cure = entry.cure
+    this.retryable = entry.retryable === true
+    this.details = details
+  }
+}

@@ -1,0 +1,170 @@
+// Every default and bound of the product, with its unit and reason, and the policy of a queue made from them.
+import * as v from 'valibot'
+import { closest } from '../ground/closest.js'
+import { PieceworkError } from '../ground/errors.js'
+
+/** 1 MiB: larger data belongs in a file or object store, with a reference in the queue. */
+export const payloadBytesMax = 1_048_576
+/** Deep enough for any real document, shallow enough for every recursive parser. */
+export const payloadDepthMax = 64
+export const nameLengthMax = 200
+/** Text kept of one error. */
+export const errorBytesMax = 4096
+/** Tasks in one engine call of enqueueMany, and rows of one sweep: a few milliseconds of the write lock. */
+export const bulkTasksMax = 1000
+/** How long a repeated call with one request id is answered as the first time. */
+export const answerKeepMs = 600_000
+/** How often leases, due tasks and dead workers are looked for at the latest; half of what P8 promises. */
+export const sweepEveryMs = 400
+
+export interface Backoff {
+  baseMs: number
+  factor: number
+  maxMs: number
+  /** `full`: anywhere between 0 and the computed delay, so that tasks that failed together come back apart. */
+  jitter: 'full' | 'none'
+}
+
+export interface PerKey {
+  /** Tasks of one key that may be ready or leased at once; 1 is strict order. */
+  width: number
+  fair: boolean
+  onDead: 'continue' | 'hold'
+}
+
+/** The settings of a queue. Durations are milliseconds; null is "no limit". */
+export interface Policy {
+  leaseMs: number
+  timeoutMs: number | null
+  deliveriesMax: number | null
+  releasesMax: number
+  backoff: Backoff
+  headStartMs: number
+  perKey: PerKey
+  dedupWindowMs: number
+  resultKeepMs: number
+}
+
+export const policyDefaults: Policy = {
+  leaseMs: 30_000, // a crash whose death cannot be seen stalls its tasks this long; extension carries longer work
+  timeoutMs: 900_000, // a handler that hangs must not hold its slot for ever
+  deliveriesMax: 5, // transient faults pass within a few tries; a poison task stops after them
+  releasesMax: 100, // a downstream that is away for hours ends in the dead letters, not in an endless loop
+  backoff: { baseMs: 2000, factor: 3, maxMs: 3_600_000, jitter: 'full' },
+  headStartMs: 60_000, // one step of priority is worth a minute of waiting
+  perKey: { width: 1, fair: false, onDead: 'continue' },
+  dedupWindowMs: 0, // dropping a wanted task is worse than a second one
+  resultKeepMs: 0,
+}
+
+const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
+const day = 86_400_000
+
+const policySchema = v.strictObject({
+  leaseMs: v.optional(whole(100, 43_200_000)),
+  timeoutMs: v.optional(v.nullable(whole(1, 365 * day))),
+  deliveriesMax: v.optional(v.nullable(whole(1, 1_000_000))),
+  releasesMax: v.optional(whole(0, 1_000_000_000)),
+  backoff: v.optional(
+    v.strictObject({
+      baseMs: v.optional(whole(0, 30 * day)),
+      factor: v.optional(v.pipe(v.number(), v.minValue(1), v.maxValue(100))),
+      maxMs: v.optional(whole(0, 365 * day)),
+      jitter: v.optional(v.picklist(['full', 'none'])),
+    }),
+  ),
+  headStartMs: v.optional(whole(0, 30 * day)),
+  perKey: v.optional(
+    v.strictObject({
+      width: v.optional(whole(1, 1000)),
+      fair: v.optional(v.boolean()),
+      onDead: v.optional(v.picklist(['continue', 'hold'])),
+    }),
+  ),
+  dedupWindowMs: v.optional(whole(0, 365 * day)),
+  resultKeepMs: v.optional(whole(0, 365 * day)),
+})
+
+/** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
+export type PolicyPatch = {
+  [F in keyof Policy]?: (Policy[F] extends object ? { [G in keyof Policy[F]]?: Policy[F][G] | undefined } : Policy[F]) | undefined
+}
+
+/** Answers the patch without undefined fields; throws PW_OPTION_UNKNOWN with a suggestion, or PW_OPTION_INVALID. */
+export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
+  const known = Object.keys(policyDefaults)
+  for (const field of Object.keys(patch)) {
+    if (known.includes(field) || patch[field] === undefined) continue
+    const near = closest(field, known)
+    throw new PieceworkError(
+      'PW_OPTION_UNKNOWN',
+      `A queue has no setting "${field}".${near ? ` Did you mean "${near}"?` : ` It has: ${known.join(', ')}.`}`,
+      { field },
+    )
+  }
+  const result = v.safeParse(policySchema, patch)
+  if (!result.success) {
+    const issue = result.issues[0]
+    const path = issue.path?.map((step) => String(step.key)).join('.') ?? ''
+    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, { field: path })
+  }
+  return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
+}
+
+/** Lays the operator's layer over the code's over the defaults. */
+export function effectivePolicy(...layers: readonly (PolicyPatch | null)[]): Policy {
+  const policy = structuredClone(policyDefaults)
+  for (const layer of layers) {
+    const { backoff, perKey, ...flat } = layer ?? {}
+    Object.assign(policy, flat)
+    Object.assign(policy.backoff, backoff)
+    Object.assign(policy.perKey, perKey)
+  }
+  return policy
+}
+
+/** Answers the name; throws PW_NAME_INVALID with the offset of what cannot be in it. `what` says whose name it is. */
+export function checkName(what: string, name: unknown): string {
+  if (typeof name !== 'string') {
+    throw new PieceworkError('PW_NAME_INVALID', `The ${what} is ${shown(name)}; it must be text.`, { what })
+  }
+  if (name.length === 0) throw new PieceworkError('PW_NAME_INVALID', `The ${what} is empty.`, { what })
+  if (name.length > nameLengthMax && [...name].length > nameLengthMax) {
+    throw new PieceworkError(
+      'PW_NAME_INVALID',
+      `The ${what} has ${[...name].length} characters; at most ${nameLengthMax} are allowed.`,
+      { what },
+    )
+  }
+  for (let i = 0; i < name.length; i++) {
+    const code = name.charCodeAt(i)
+    const paired = code >= 0xd800 && code <= 0xdbff && (name.charCodeAt(i + 1) & 0xfc00) === 0xdc00
+    if (paired) i++
+    else if (code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0xd800 && code <= 0xdfff)) {
+      const kind = code >= 0xd800 ? 'a lone surrogate' : 'a control character'
+      const point = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
+      throw new PieceworkError('PW_NAME_INVALID', `The ${what} has ${kind} (${point}) at offset ${i}.`, { what, offset: i })
+    }
+  }
+  return name
+}
+
+/** Answers the number; throws PW_OPTION_INVALID unless it is a whole number from `min` to `max`. */
+export function checkWhole(what: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+  throw new PieceworkError(
+    'PW_OPTION_INVALID',
+    `${what} is ${shown(value)}; it must be a whole number from ${min} to ${max}.`,
+    { what, value: shown(value) },
+  )
+}
+
+/** A value as it can stand in an error: short, and never an exception of its own. */
+export function shown(value: unknown): string {
+  try {
+    const text = typeof value === 'string' ? JSON.stringify(value) : typeof value === 'bigint' ? `${value}n` : String(value)
+    return text.length > 80 ? `${text.slice(0, 77)}…` : text
+  } catch {
+    return typeof value
+  }
+}

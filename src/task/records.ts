@@ -1,0 +1,84 @@
+// The shapes of the rows that select() answers, one for each kind of thing an engine keeps.
+import type { State } from './lifecycle.js'
+import type { Policy } from './limits.js'
+
+/** One task as a reader sees it. Instants are wall-clock milliseconds. */
+export interface TaskRecord {
+  id: string
+  queue: string
+  type: string
+  state: State
+  key: string | null
+  batch: string | null
+  priority: number
+  dedupKey: string | null
+  enqueuedAt: number
+  dueAt: number | null
+  deadlineAt: number | null
+  place: number
+  number: number
+  spent: number
+  releases: number
+  deaths: number
+  fence: number
+  worker: string | null
+  leaseEndsAt: number | null
+  cancelAsked: boolean
+  progress: string | null
+  headers: string | null
+  payload: string
+  /** Of a dead letter: why it died, the last error and when. */
+  reason: string | null
+  code: string | null
+  error: string | null
+  fingerprint: string | null
+  deadAt: number | null
+}
+
+/** One ended delivery that did not finish its task. */
+export interface HistoryRecord {
+  task: string
+  number: number
+  fence: number
+  outcome: 'retry' | 'timeout' | 'release' | 'bury' | 'expired' | 'died' | 'redriven'
+  code: string | null
+  error: string | null
+  worker: string | null
+  startedAt: number | null
+  endedAt: number
+}
+
+/** A queue with its three policy layers; `policy` is what is in force. */
+export interface QueueRecord {
+  name: string
+  paused: boolean
+  code: Partial<Policy> | null
+  operator: Partial<Policy> | null
+  policy: Policy
+  createdAt: number
+}
+
+/** A batch and what became of its tasks so far; `returned` counts deliveries that a lease end or a death gave back. */
+export interface BatchRecord {
+  name: string
+  sealed: boolean
+  total: number
+  done: number
+  dead: number
+  cancelled: number
+  retries: number
+  returned: number
+  createdAt: number
+  /** When its last open task ended; null while tasks are open. */
+  finishedAt: number | null
+  info: Record<string, unknown>
+}
+
+/** An operator's act. */
+export interface AuditRecord {
+  at: number
+  actor: string
+  action: string
+  subject: string
+  details: Record<string, unknown>
+}
