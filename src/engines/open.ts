@@ -1,0 +1,32 @@
+// Finds the engine for a URL or a descriptor; drivers are loaded only when asked for.
+import type { Clock, Random } from '../ground/clock.js'
+import { systemClock, systemRandom } from '../ground/clock.js'
+import { PieceworkError } from '../ground/errors.js'
+import type { Descriptor, Engine } from '../engine/contract.js'
+import { shown } from '../task/limits.js'
+import type { SqliteOptions } from './sqlite/engine.js'
+import { sqliteEngine } from './sqlite/engine.js'
+
+/** How a store is opened; every field has a default. */
+export interface OpenOptions extends SqliteOptions {
+  clock?: Clock | undefined
+  random?: Random | undefined
+}
+
+/** The engine for a URL (`sqlite:FILE`, `sqlite::memory:`), not yet opened; throws PW_ENGINE_UNKNOWN. */
+export function engineFor(url: string, options: OpenOptions = {}): Engine {
+  const scheme = /^([a-z+]+):/.exec(url)?.[1]
+  if (scheme === 'sqlite') {
+    const file = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
+    if (file === '') throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} names no file.`, { url })
+    return sqliteEngine(file, ports(options), options)
+  }
+  throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} is no URL of an engine this version has.`, { url })
+}
+
+/** Reopens a store from what `descriptor()` answered, in another thread or process. */
+export function engineFrom(descriptor: Descriptor, options: OpenOptions = {}): Engine {
+  return sqliteEngine(String(descriptor.file), ports(options), { ...options, ...descriptor })
+}
+
+const ports = (options: OpenOptions) => ({ clock: options.clock ?? systemClock, random: options.random ?? systemRandom })
