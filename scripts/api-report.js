@@ -94,7 +94,8 @@ const chapters = subpaths.map(({ title, path }) => {
 const behind = mentioned(exported).map((symbol) => signature(symbol))
 const report = `# The public API
 
-Made by \`npm run api\` from what was built; a change of it is read in review. ${exported.size} exports of at most ${exportsMax}.
+Made by \`npm run api\` from what was built; a change of it is read in review.
+${exported.size} exports of at most ${exportsMax}.
 
 ${chapters.join('\n')}
 ## Named by these, not exported
