@@ -14,6 +14,16 @@ interface Entry {
 }
 
 export const errorTable = {
+  PW_BATCH_SEALED: {
+    meaning: 'The batch takes no more tasks.',
+    why: 'seal() was called on it, so that it can end.',
+    cure: 'Use another batch name.',
+  },
+  PW_BATCH_UNKNOWN: {
+    meaning: 'There is no such batch.',
+    why: 'No task was ever enqueued into it, or it was forgotten.',
+    cure: 'Check the name; `piecework batch list` lists the batches.',
+  },
   PW_BUG: {
     meaning: 'A check inside piecework failed.',
     why: 'Our own code met a state that it holds to be impossible.',
@@ -197,6 +207,11 @@ export const errorTable = {
     meaning: 'The handler ran longer than timeoutMs.',
     why: 'One delivery may run that long; the task is retried.',
     cure: 'Raise timeoutMs, split the task, or find out what it waits for.',
+  },
+  PW_TX_UNSUPPORTED: {
+    meaning: 'A transaction of the caller cannot be used here.',
+    why: 'This engine, in this version, commits in transactions of its own only.',
+    cure: 'Leave `tx` out.',
   },
 } as const satisfies Record<string, Entry>
 

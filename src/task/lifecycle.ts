@@ -42,7 +42,7 @@ export const lifecycle = {
   extend: { from: ['leased', 'ready'], to: ['leased'], counts: null, receipt: 'kept' },
   ack: { from: ['leased', 'ready'], to: [null], counts: 'done', receipt: 'spent' },
   retry: { from: ['leased'], to: ['scheduled', 'dead', null], counts: 'failures', receipt: 'spent' },
-  release: { from: ['leased'], to: ['ready', 'scheduled', null], counts: 'releases', receipt: 'spent' },
+  release: { from: ['leased'], to: ['ready', 'scheduled', 'dead', null], counts: 'releases', receipt: 'spent' },
   bury: { from: ['leased'], to: ['dead', null], counts: 'failures', receipt: 'spent' },
   expire: { from: ['leased'], to: ['ready', 'dead', null], counts: 'expiries', receipt: 'lapsed' },
   die: { from: ['leased'], to: ['ready', 'dead', null], counts: 'deaths', receipt: 'lapsed' },

@@ -77,7 +77,7 @@ const policySchema = v.strictObject({
   perKey: v.optional(
     v.strictObject({
       width: v.optional(whole(1, 1000)),
-      fair: v.optional(v.boolean()),
+      fair: v.optional(v.literal(false)),
       onDead: v.optional(v.picklist(['continue', 'hold'])),
     }),
   ),
@@ -109,6 +109,16 @@ export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
     throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, { field: path })
   }
   return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
+}
+
+/** A stored layer; fields that another version wrote and this one cannot read count as not set. */
+export function storedPolicy(text: string | null): PolicyPatch | null {
+  if (text === null) return null
+  const kept: Record<string, unknown> = {}
+  for (const [field, value] of Object.entries(JSON.parse(text) as Record<string, unknown>)) {
+    if (field in policyDefaults && v.is(policySchema, { [field]: value })) kept[field] = value
+  }
+  return kept as PolicyPatch
 }
 
 /** Lays the operator's layer over the code's over the defaults. */

@@ -1,0 +1,104 @@
+// What operators do to tasks by filter: cancel, purge, discard, redrive, edit; one audit row for each call that changed something.
+import type { Amended, Change, Filter } from '../../engine/contract.js'
+import { PieceworkError } from '../../ground/errors.js'
+import { type State, states } from '../../task/lifecycle.js'
+import { audit } from './configure.js'
+import { cancelAsked, type HeldRow } from './rows.js'
+import { fromTasks, whereOf } from './select.js'
+import type { Session } from './session.js'
+import { ended } from './settle.js'
+import { code } from './statements.js'
+
+const open: readonly State[] = ['scheduled', 'waiting', 'ready']
+const touches: Record<Change['do'], readonly State[]> = {
+  cancel: [...open, 'leased'],
+  purge: open,
+  move: open,
+  discard: ['dead'],
+  redrive: ['dead'],
+  edit: ['dead'],
+}
+
+export function amend(
+  s: Session,
+  filter: Filter,
+  change: Change,
+  actor: string,
+  bounds: { max: number; dryRun: boolean },
+): Amended {
+  if (change.do === 'move') throw new PieceworkError('PW_OPTION_INVALID', 'This engine cannot move tasks between queues.')
+  const allowed = touches[change.do].filter((state) => filter.states?.includes(state) ?? true)
+  const rows = find(s, { ...filter, states: allowed }, bounds.max)
+  const answer: Amended = { changed: 0, asked: 0, ids: rows.map((row) => String(row.id)) }
+  for (const row of rows) {
+    const asked = row.state === code.leased
+    if (asked) answer.asked++
+    else answer.changed++
+    if (!bounds.dryRun) apply(s, row, change)
+  }
+  if (bounds.dryRun || rows.length === 0) return answer
+  s.promoteLanes()
+  audit(s, actor, change.do, filter.queue ?? answer.ids[0] ?? '', { filter, ...answer, ids: answer.ids.slice(0, 100) })
+  return answer
+}
+
+function find(s: Session, filter: Filter, max: number): HeldRow[] {
+  const found = whereOf(s, filter)
+  if (!found) return []
+  // A leased task that was asked already is left out, so that repeated calls come to an end.
+  const statement = s.db.prepare(
+    `select task.* from ${fromTasks(filter)}
+     where ${found.where} and not (task.state = 4 and task.flags & ${cancelAsked}) order by task.id limit ?`,
+  )
+  return statement.all(...found.params, max) as HeldRow[]
+}
+
+function apply(s: Session, row: HeldRow, change: Change): void {
+  const from = states[row.state - 1] as State
+  switch (change.do) {
+    case 'cancel':
+    case 'purge':
+      if (from === 'leased') return void s.q.askCancel.run(row.id)
+      s.q.remove.run(row.id)
+      s.count(change.do, row, from, null)
+      s.countBatch(row.batch, 'cancelled')
+      return ended(s, row, true)
+    case 'discard':
+      s.q.remove.run(row.id)
+      s.q.dropDead.run(row.id)
+      s.count('discard', row, 'dead', null)
+      s.countBatch(row.batch, 'dead', -1)
+      s.countBatch(row.batch, 'cancelled')
+      return ended(s, row, true)
+    case 'edit':
+      s.q.edit.run(change.payload, row.id)
+      return s.count('edit', row, 'dead', 'dead')
+    case 'redrive':
+      return redrive(s, row)
+    case 'move':
+  }
+}
+
+/** Back among the claimable with a fresh budget and a new place; before the other tasks of its key. */
+function redrive(s: Session, row: HeldRow): void {
+  const { headStartMs } = s.catalog.policyOf(row.queue)
+  const to = row.key === null ? 'ready' : 'waiting'
+  const first = row.key === null ? null : (s.q.firstWaiting.get(row.queue, row.key) as { at: number | null }).at
+  const dueAt = first === null ? s.now : Math.min(s.now, first - 1)
+  s.q.dropDead.run(row.id)
+  s.q.redrive.run(code[to], s.now - row.priority * headStartMs, dueAt, dedupFor(s, row), row.id)
+  if (dueAt !== s.now) s.catalog.mix(row.type)
+  s.count('redrive', row, 'dead', to)
+  s.countBatch(row.batch, 'dead', -1)
+  if (row.key !== null) s.touchLane(row.queue, row.key)
+}
+
+/** The dedup key the task takes back, or null when another task holds it by now. */
+function dedupFor(s: Session, row: HeldRow): string | null {
+  if (row.dedupKey === null) return null
+  if (s.q.takeDedup.run(row.queue, row.dedupKey, row.id).changes > 0) return row.dedupKey
+  const { endsAt } = s.q.dedupOf.get(row.queue, row.dedupKey) as { endsAt: number | null }
+  if (endsAt === null || endsAt > s.now) return null
+  s.q.retakeDedup.run(row.id, row.queue, row.dedupKey)
+  return row.dedupKey
+}

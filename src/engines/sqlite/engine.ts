@@ -1,0 +1,335 @@
+// The SQLite engine: one file, many processes, group commit; each verb is one call inside a shared transaction.
+import type { Database } from 'better-sqlite3'
+import { resolve } from 'node:path'
+import type { Clock, Random } from '../../ground/clock.js'
+import { pause } from '../../ground/clock.js'
+import { PieceworkError } from '../../ground/errors.js'
+import type {
+  Amended,
+  Change,
+  Claimed,
+  ClaimAsk,
+  Descriptor,
+  Engine,
+  Enqueued,
+  Figures,
+  Filter,
+  Held,
+  Kind,
+  NewTask,
+  Page,
+  Swept,
+  Traits,
+  Verdict,
+  WorkerInfo,
+} from '../../engine/contract.js'
+import type { Outcome } from '../../task/lifecycle.js'
+import { answerKeepMs } from '../../task/limits.js'
+import { amend } from './amend.js'
+import { claim } from './claim.js'
+import { configure } from './configure.js'
+import { enqueue } from './enqueue.js'
+import { isBusy, translated } from './errors.js'
+import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
+import { measure } from './measure.js'
+import { select } from './select.js'
+import { Session } from './session.js'
+import { extend, settle } from './settle.js'
+import { connectFile, migrateStore, setClock, type StoreOptions } from './store.js'
+import { sweep } from './sweep.js'
+import { noSync, type Syncer, walSyncer } from './sync.js'
+import { busyMs, Turn } from './turn.js'
+import { Wake } from './wake.js'
+import { beat, join, leave, type WorkerRow } from './workers.js'
+
+export interface SqliteOptions extends StoreOptions {
+  /** Replaces the sync of the log, for tests of failing disks. */
+  syncer?: Syncer | undefined
+  /** Replaces the lock files by which dead processes are known, for simulations. */
+  liveness?: Liveness | undefined
+}
+
+interface Ports {
+  clock: Clock
+  random: Random
+}
+
+/** The engine over one file (or `:memory:`), not yet opened. */
+export const sqliteEngine = (file: string, ports: Ports, options: SqliteOptions = {}): Engine =>
+  new SqliteEngine(file === ':memory:' ? file : resolve(file), ports, options)
+
+/** Everything that exists between open and close. */
+interface Opened {
+  db: Database
+  session: Session
+  turn: Turn
+  syncer: Syncer
+  liveness: Liveness
+  wake: Wake
+}
+
+class SqliteEngine implements Engine {
+  readonly traits: Traits
+  private opened: Opened | null = null
+  private opening: Promise<void> | null = null
+
+  constructor(
+    private readonly file: string,
+    private readonly ports: Ports,
+    private readonly options: SqliteOptions,
+  ) {
+    const memory = file === ':memory:'
+    this.traits = { transactions: 'sync', liveness: memory ? 'lease' : 'lock', wake: 'push', threads: !memory }
+  }
+
+  open(): Promise<void> {
+    this.opening ??= this.start()
+    return this.opening
+  }
+
+  async close(): Promise<void> {
+    const { opened } = this
+    this.opened = null
+    this.opening = null
+    if (!opened) return
+    await opened.turn.settled()
+    opened.wake.close()
+    opened.liveness.drop()
+    opened.syncer.close()
+    opened.db.close()
+  }
+
+  async migrate(dryRun: boolean): Promise<string[]> {
+    const db = connectFile(this.file, (await driver()), this.options)
+    try {
+      return await this.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
+    } finally {
+      db.close()
+    }
+  }
+
+  descriptor(): Descriptor | null {
+    if (!this.traits.threads) return null
+    return { engine: 'sqlite', file: this.file, durability: this.options.durability ?? 'group', create: false }
+  }
+
+  enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]> {
+    refuseTx(tx)
+    return this.write((s) => answered(s, requestId && `enqueue ${requestId}`, () => enqueue(s, tasks)), always)
+  }
+
+  claim(ask: ClaimAsk): Promise<Claimed> {
+    return this.write(
+      (s) => claim(s, ask),
+      // A task that was handed out before: its new fence must be on disk before its handler starts.
+      (claimed) => claimed.deliveries.some((delivery) => delivery.number > 1),
+    )
+  }
+
+  settle(
+    by: { worker: string; flush: string | null },
+    verdicts: readonly Verdict[],
+    tx?: unknown,
+  ): Promise<Outcome[]> {
+    refuseTx(tx)
+    const request = by.flush === null ? null : `settle ${by.worker} ${by.flush}`
+    return this.write((s) => answered(s, request, () => settle(s, verdicts)), always)
+  }
+
+  extend(
+    _worker: string,
+    asks: readonly { receipt: string; leaseMs: number; progress?: string | undefined }[],
+  ): Promise<Held[]> {
+    return this.write((s) => extend(s, asks), never)
+  }
+
+  async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
+    const { liveness } = this.use()
+    const proof = event === 'join' ? liveness.hold() : null
+    return this.write((s) => {
+      if (event === 'beat') return beat(s, info)
+      if (event === 'join') join(s, info, proof)
+      else leave(s, info.worker)
+      return { alive: event === 'join', cancelled: [] }
+    }, never)
+  }
+
+  async sweep(max: number): Promise<Swept> {
+    const { session, liveness, turn } = this.use()
+    const dead = this.read(() => (session.q.workers.all() as WorkerRow[]).filter((row) => isDead(row, session, liveness)))
+    const quiet = dead.length === 0 && turn.idle && this.read(() => nothingDue(session))
+    if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
+    const swept = await this.write(
+      (s) =>
+        sweep(
+          s,
+          max,
+          dead.map((row) => row.id),
+        ),
+      never,
+    )
+    for (const row of dead) if (row.proof !== null) liveness.clear(row.proof)
+    return swept
+  }
+
+  wait(queues: readonly string[], ms: number, signal: AbortSignal): Promise<boolean> {
+    return this.use().wake.wait(queues, ms, signal)
+  }
+
+  configure(
+    kind: Kind,
+    name: string,
+    patch: Record<string, unknown> | null,
+    actor: string,
+  ): Promise<Record<string, unknown>> {
+    return this.write((s) => configure(s, kind, name, patch, actor), always)
+  }
+
+  async select(kind: Kind, filter: Filter, cursor: string | null): Promise<Page> {
+    return this.read((s) => select(s, kind, filter, cursor))
+  }
+
+  amend(filter: Filter, change: Change, actor: string, bounds: { max: number; dryRun: boolean }): Promise<Amended> {
+    return this.write((s) => amend(s, filter, change, actor, bounds), always)
+  }
+
+  async measure(queues: readonly string[] | null, durable: boolean): Promise<Figures> {
+    const figures = this.read((s) => measure(s, queues))
+    if (durable) await this.use().syncer.after()
+    return figures
+  }
+
+  private async start(): Promise<void> {
+    const { clock, random } = this.ports
+    const Sqlite = await driver()
+    const db = connectFile(this.file, Sqlite, this.options)
+    try {
+      if (this.file !== ':memory:') await this.retried(() => db.pragma('journal_mode = wal'))
+      const moved = await this.locked(db, () => {
+        migrateStore(db, this.file, clock, false, this.options.adopt === true)
+        return setClock(db, clock)
+      })
+      const volatile = this.file === ':memory:' || (this.options.durability ?? 'group') !== 'group'
+      const syncer = this.options.syncer ?? (volatile ? noSync : walSyncer(this.file, clock))
+      if (moved) syncer.now()
+      const liveness =
+        this.options.liveness ?? (this.file === ':memory:' ? noLiveness : fileLiveness(this.file, Sqlite))
+      const session = new Session(db, clock, random, () => syncer.now(), (types) => signal(types))
+      const turn = new Turn(db, this.file, clock, random, syncer, session)
+      const version = db.prepare('pragma data_version').pluck()
+      const wake = new Wake(
+        this.file === ':memory:' ? null : this.file,
+        clock,
+        () => version.get() as number,
+        (queues) => this.read((s) => hasReady(s, queues)),
+      )
+      const signal = (types: Iterable<number>) => {
+        const { catalog } = session
+        wake.signal(new Set([...types].map((type) => catalog.queueById(catalog.typeById(type)?.queue ?? 0).name)))
+      }
+      this.opened = { db, session, turn, syncer, liveness, wake }
+    } catch (error) {
+      db.close()
+      this.opening = null
+      throw translated(error, this.file)
+    }
+  }
+
+  private use(): Opened {
+    if (!this.opened) throw new PieceworkError('PW_CLOSED', `${this.file} is not open.`, { file: this.file })
+    return this.opened
+  }
+
+  private async write<T>(work: (s: Session) => T, durable: (answer: T) => boolean): Promise<T> {
+    return this.use().turn.run(work, durable)
+  }
+
+  /** Runs reads in one snapshot. The event loop never gives the turn away inside, so no write can come between. */
+  private read<T>(work: (s: Session) => T): T {
+    const { session } = this.use()
+    try {
+      session.beginRead()
+      return work(session)
+    } catch (error) {
+      throw translated(error, this.file)
+    } finally {
+      session.endRead()
+    }
+  }
+
+  /** Runs `work` in a write transaction, waiting for the lock as long as every call does. */
+  private async locked<T>(db: Database, work: () => T): Promise<T> {
+    await this.retried(() => db.exec('begin immediate'))
+    try {
+      const answer = work()
+      db.exec('commit')
+      return answer
+    } catch (error) {
+      if (db.inTransaction) db.exec('rollback')
+      throw translated(error, this.file)
+    }
+  }
+
+  private async retried(once: () => unknown): Promise<void> {
+    const { clock, random } = this.ports
+    const endMs = clock.monotonicMs() + busyMs
+    for (;;) {
+      try {
+        once()
+        return
+      } catch (error) {
+        if (!isBusy(error) || clock.monotonicMs() > endMs) throw translated(error, this.file)
+        await pause(clock, 1 + random() * 4)
+      }
+    }
+  }
+}
+
+const always = () => true
+const never = () => false
+
+/** The stored answer of an earlier call with this request name, or a new one that is stored with it. */
+function answered<T>(s: Session, request: string | null, work: () => T): T {
+  if (request === null) return work()
+  const kept = s.q.answerOf.get(request, s.now) as { answer: string } | undefined
+  if (kept) return JSON.parse(kept.answer) as T
+  const answer = work()
+  s.q.addAnswer.run(request, JSON.stringify(answer), s.now + answerKeepMs)
+  return answer
+}
+
+/** Dead beyond doubt: its lock is free, or it worked before this machine's last start. */
+const isDead = (row: WorkerRow, s: Session, liveness: Liveness): boolean =>
+  row.proof !== null && (row.bootId !== s.clock.bootId || liveness.isDead(row.proof))
+
+/** What a sweep would find to do, without taking the write lock; false when there is something. */
+function nothingDue(s: Session): { nextMs: number | null } | false {
+  const instants = [s.q.nextDue, s.q.nextEnd, s.q.nextDeadline].map((q) => (q.get() as { at: number | null }).at)
+  const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
+  if (next <= s.now) return false
+  return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }
+}
+
+function hasReady(s: Session, queues: readonly string[]): boolean {
+  return queues.some((name) => {
+    const queue = s.catalog.queue(name)
+    if (!queue) return false
+    for (const type of s.catalog.typesOf(queue.id)) {
+      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return true
+    }
+    return false
+  })
+}
+
+function refuseTx(tx: unknown): void {
+  if (tx === undefined) return
+  throw new PieceworkError('PW_TX_UNSUPPORTED', 'This engine takes no transaction of the caller in this version.')
+}
+
+async function driver() {
+  try {
+    return (await import('better-sqlite3')).default
+  } catch (error) {
+    throw new PieceworkError('PW_NO_SQLITE', 'better-sqlite3 could not be loaded.', {}, { cause: error })
+  }
+}

@@ -1,0 +1,108 @@
+// Puts new tasks into the store: numbers, places, dedup keys, identities, and the first of a key straight to ready.
+import { PieceworkError } from '../../ground/errors.js'
+import type { Enqueued, NewTask } from '../../engine/contract.js'
+import type { State } from '../../task/lifecycle.js'
+import { states } from '../../task/lifecycle.js'
+import { dropsAtDeadline } from './rows.js'
+import type { Session } from './session.js'
+import { code } from './statements.js'
+
+export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
+  const answers: Enqueued[] = []
+  const batches = new Map<string, number>()
+  const keyed: { id: number; answer: Enqueued }[] = []
+  const first = s.ids(tasks.length)
+  for (let i = 0; i < tasks.length; i++) {
+    const task = tasks[i] as NewTask
+    const id = first + i
+    const queue = s.catalog.ensureQueue(task.queue, s.now)
+    const batch = task.batch === undefined ? null : batchFor(s, batches, task.batch)
+    const known = existing(s, task, queue.id, batch, id)
+    if (known !== null) {
+      answers.push({ id: String(known), state: stateOf(s, known), duplicate: true })
+      continue
+    }
+    const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
+    const state = insert(s, task, id, queue.id, type.id, batch)
+    s.count('enqueue', { type: type.id, batch }, null, state)
+    s.countBatch(batch, 'total')
+    const answer: Enqueued = { id: String(id), state, duplicate: false }
+    answers.push(answer)
+    if (state === 'waiting' && task.key !== undefined) {
+      s.touchLane(queue.id, task.key)
+      keyed.push({ id, answer })
+    }
+  }
+  if (keyed.length > 0) {
+    const promoted = s.promoteLanes()
+    for (const { id, answer } of keyed) if (promoted.has(id)) answer.state = 'ready'
+  }
+  return answers
+}
+
+function insert(s: Session, task: NewTask, id: number, queue: number, type: number, batch: number | null): State {
+  const { now } = s
+  let dueAt = now + (task.delayMs ?? 0)
+  let wallAt: number | null = null
+  if (task.dueAt !== undefined) {
+    wallAt = task.dueAt
+    dueAt = Math.round(task.dueAt - s.wallShift)
+  }
+  const later = dueAt > now
+  const state: State = later ? 'scheduled' : task.key !== undefined ? 'waiting' : 'ready'
+  const priority = task.priority ?? 0
+  if (priority !== 0) s.catalog.mix(type)
+  s.q.insert.run(
+    id,
+    queue,
+    type,
+    code[state],
+    priority === 0 ? dueAt : dueAt - priority * s.catalog.policyOf(queue).headStartMs,
+    dueAt,
+    later ? dueAt : null,
+    later ? wallAt : null,
+    task.deadlineMs === undefined ? null : now + task.deadlineMs,
+    task.key ?? null,
+    task.weight ?? 1,
+    priority,
+    batch,
+    task.dedupKey ?? null,
+    task.onDeadline === 'drop' ? dropsAtDeadline : 0,
+    now,
+    task.headers ?? null,
+    task.payload,
+  )
+  return state
+}
+
+/** The task that already stands for this one, by its identity in the batch or by its dedup key; null for none. */
+function existing(s: Session, task: NewTask, queue: number, batch: number | null, id: number): number | null {
+  if (batch !== null && task.identity !== undefined) {
+    if (s.q.addMember.run(batch, task.identity, id).changes === 0) {
+      return (s.q.memberOf.get(batch, task.identity) as { task: number }).task
+    }
+  }
+  if (task.dedupKey === undefined || s.q.takeDedup.run(queue, task.dedupKey, id).changes > 0) return null
+  const held = s.q.dedupOf.get(queue, task.dedupKey) as { task: number; endsAt: number | null }
+  if (held.endsAt === null || held.endsAt > s.now) return held.task
+  s.q.retakeDedup.run(id, queue, task.dedupKey)
+  return null
+}
+
+function stateOf(s: Session, id: number): State | 'gone' {
+  const row = s.q.stateOf.get(id) as { state: number } | undefined
+  return row === undefined ? 'gone' : (states[row.state - 1] as State)
+}
+
+function batchFor(s: Session, seen: Map<string, number>, name: string): number {
+  let id = seen.get(name)
+  if (id === undefined) {
+    const row = s.q.batchByName.get(name) as { id: number; sealedAt: number | null } | undefined
+    if (row && row.sealedAt !== null) {
+      throw new PieceworkError('PW_BATCH_SEALED', `The batch "${name}" is sealed; nothing can be added to it.`, { name })
+    }
+    id = row?.id ?? Number(s.q.addBatch.run(name, s.now).lastInsertRowid)
+    seen.set(name, id)
+  }
+  return id
+}

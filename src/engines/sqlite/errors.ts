@@ -1,0 +1,21 @@
+// Says in piecework's words what SQLite answered.
+import { PieceworkError } from '../../ground/errors.js'
+
+/** The PieceworkError for whatever a statement threw; ours pass through unchanged. */
+export function translated(error: unknown, file: string): PieceworkError {
+  if (error instanceof PieceworkError) return error
+  const { code = '', message = String(error) } = error as { code?: string; message?: string }
+  const make = (pw: ConstructorParameters<typeof PieceworkError>[0], text: string) =>
+    new PieceworkError(pw, `${text} (${code || 'error'}: ${message})`, { file, code }, { cause: error })
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return make('PW_DISK_FULL', `No room for ${file}.`)
+  if (code.startsWith('SQLITE_READONLY') || code === 'EACCES' || code === 'EROFS' || code === 'EPERM') {
+    return make('PW_STORE_READONLY', `${file} cannot be written.`)
+  }
+  if (code === 'SQLITE_NOTADB') return make('PW_NOT_OURS', `${file} is not a SQLite database.`)
+  if (code.startsWith('SQLITE_BUSY')) return make('PW_BUSY', `${file} stayed locked by another program.`)
+  return make('PW_STORE_FAILED', `${file} could not be used.`)
+}
+
+/** True when another connection holds the lock and the same statement may go through in a moment. */
+export const isBusy = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')

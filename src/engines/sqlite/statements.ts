@@ -1,0 +1,172 @@
+// Every statement that writes tasks, prepared once for each connection.
+import type { Database, Statement } from 'better-sqlite3'
+
+/** State numbers as stored; index + 1 in `states`. */
+export const code = { scheduled: 1, waiting: 2, ready: 3, leased: 4, dead: 5 } as const
+
+/** What the settling statements need to know of a task, in this order everywhere. */
+const held = 'id, queue, type, state, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence, worker, claimedAt, priority'
+
+/** Parameters stand in the order of the text; what changes comes first, what it is found by comes last. */
+export const sql = {
+  begin: 'begin immediate',
+  commit: 'commit',
+  rollback: 'rollback',
+  readBegin: 'begin',
+  store: 'select format, bootId, offsetUs, asleepMs, reservedUs, lastId, settings from piecework_store',
+  setStore: 'update piecework_store set lastId = ?, reservedUs = ?, settings = ?',
+  setClock: 'update piecework_store set bootId = ?, offsetUs = ?, asleepMs = ?, reservedUs = ?',
+
+  queueByName: 'select id, name, createdAt, pausedAt, code, operator from piecework_queue where name = ?',
+  queues: 'select id, name, createdAt, pausedAt, code, operator from piecework_queue order by name',
+  addQueue: 'insert into piecework_queue (name, createdAt) values (?, ?)',
+  setQueue: 'update piecework_queue set pausedAt = ?, code = ?, operator = ? where id = ?',
+  types: 'select id, queue, name, pausedAt, mixed from piecework_type',
+  addType: 'insert into piecework_type (queue, name) values (?, ?)',
+  mixType: 'update piecework_type set mixed = 1 where id = ?',
+  setType: 'update piecework_type set pausedAt = ? where id = ?',
+  count: `update piecework_type set
+    scheduled = scheduled + ?, waiting = waiting + ?, ready = ready + ?, leased = leased + ?, dead = dead + ?,
+    enqueued = enqueued + ?, deliveries = deliveries + ?, done = done + ?, failures = failures + ?,
+    releases = releases + ?, expiries = expiries + ?, deaths = deaths + ?, cancelled = cancelled + ?,
+    redrives = redrives + ?, discarded = discarded + ?, moved = moved + ?, stale = stale + ?
+    where id = ?`,
+  figures: 'select * from piecework_type',
+  readyOf: 'select ready, pausedAt from piecework_type where id = ?',
+
+  insert: `insert into piecework_task (id, queue, type, state, place, dueAt, wakeAt, wallAt, deadlineAt, key, weight,
+    priority, batch, dedupKey, flags, enqueuedAt, headers, payload)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  stateOf: 'select state from piecework_task where id = ?',
+
+  ack: `delete from piecework_task where id = ? and fence = ? and nonce = ? returning ${held}`,
+  held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
+  holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
+  heldBy: `select ${held} from piecework_task indexed by piecework_task_leased where state = 4 and worker = ?`,
+  taskById: `select ${held} from piecework_task where id = ?`,
+  schedule: `update piecework_task set state = 1, wakeAt = ?, dueAt = ?, place = ?, nonce = null, worker = null,
+    progress = null where id = ?`,
+  snooze: `update piecework_task set state = 1, wakeAt = ?, dueAt = ?, nonce = null, worker = null, spent = ?,
+    releases = ? where id = ?`,
+  giveBack: `update piecework_task set state = 3, wakeAt = null, nonce = null, worker = null, spent = ?, releases = ?
+    where id = ?`,
+  // The nonce stays: the receipt is lapsed, and its worker tells whether it may still extend.
+  lapse: 'update piecework_task set state = 3, wakeAt = null, worker = ?, deaths = ? where id = ?',
+  kill: `update piecework_task set state = 5, wakeAt = null, nonce = null, worker = null, slot = ?, deadlineAt = null
+    where id = ?`,
+  addDead: `insert into piecework_dead (task, type, reason, code, error, fingerprint, deadAt)
+    values (?, ?, ?, ?, ?, ?, ?)`,
+  dropDead: 'delete from piecework_dead where task = ?',
+  remove: 'delete from piecework_task where id = ?',
+  addHistory: `insert or replace into piecework_history (task, number, fence, outcome, code, error, worker, startedAt, endedAt)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  dropLapse: `delete from piecework_history where task = ? and number = ? and outcome = 'expired'`,
+  dropHistory: 'delete from piecework_history where task = ?',
+  extend: 'update piecework_task set state = 4, wakeAt = ?, progress = coalesce(?, progress) where id = ?',
+  askCancel: 'update piecework_task set flags = flags | 1 where id = ?',
+
+  dueTasks: `select ${held} from piecework_task indexed by piecework_task_scheduled
+    where state = 1 and wakeAt <= ? order by wakeAt, id limit ?`,
+  wallTasks: 'select id, wallAt from piecework_task where state = 1 and wallAt is not null',
+  wallOf: 'select wallAt from piecework_task where id = ?',
+  setWake: 'update piecework_task set wakeAt = ? where id = ?',
+  endedLeases: `select ${held} from piecework_task indexed by piecework_task_leased
+    where state = 4 and wakeAt <= ? order by wakeAt limit ?`,
+  pastDeadline: `select ${held} from piecework_task indexed by piecework_task_deadline
+    where deadlineAt is not null and state < 4 and deadlineAt <= ? order by deadlineAt limit ?`,
+  mature: 'update piecework_task set state = ?, wakeAt = null, wallAt = null where id = ?',
+  oldestHead: `select dueAt as at from piecework_task indexed by piecework_task_ready
+    where type = ? and state = 3 order by place, id limit 1`,
+  oldestOfAll: 'select min(dueAt) as at from piecework_task indexed by piecework_task_ready where type = ? and state = 3',
+  oldestLeases: `select type, min(claimedAt) as at from piecework_task indexed by piecework_task_leased
+    where state = 4 group by type`,
+  nextDue: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_scheduled where state = 1',
+  nextEnd: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_leased where state = 4',
+  nextDeadline: `select min(deadlineAt) as at from piecework_task indexed by piecework_task_deadline
+    where deadlineAt is not null and state < 4`,
+
+  slots: `select count(*) as n from (select 1 from piecework_task indexed by piecework_task_slot
+    where queue = ? and key = ? and slot = 1 limit ?)`,
+  promote: `update piecework_task set state = 3, slot = 1 where id in (
+    select id from piecework_task indexed by piecework_task_waiting
+    where queue = ? and key = ? and state = 2 order by dueAt, id limit ?)
+    returning id, type, batch`,
+  firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
+    where queue = ? and key = ? and state = 2`,
+  edit: 'update piecework_task set payload = ? where id = ?',
+  redrive: `update piecework_task set state = ?, place = ?, dueAt = ?, spent = 0, releases = 0, deaths = 0, slot = 0,
+    dedupKey = ? where id = ?`,
+
+  takeDedup: 'insert into piecework_dedup (queue, dedupKey, task) values (?, ?, ?) on conflict do nothing',
+  dedupOf: 'select task, endsAt from piecework_dedup where queue = ? and dedupKey = ?',
+  retakeDedup: 'update piecework_dedup set task = ?, endsAt = null where queue = ? and dedupKey = ?',
+  endDedup: 'update piecework_dedup set endsAt = ? where queue = ? and dedupKey = ? and task = ?',
+  dropDedup: 'delete from piecework_dedup where queue = ? and dedupKey = ? and task = ?',
+  pruneDedup: 'delete from piecework_dedup where endsAt is not null and endsAt <= ?',
+
+  batchByName: 'select id, name, sealedAt from piecework_batch where name = ?',
+  batchById: 'select name from piecework_batch where id = ?',
+  batchWhole: 'select * from piecework_batch where name = ?',
+  addBatch: 'insert into piecework_batch (name, createdAt) values (?, ?)',
+  setBatch: 'update piecework_batch set sealedAt = ?, info = ? where id = ?',
+  countBatch: `update piecework_batch set total = total + ?, done = done + ?, dead = dead + ?,
+    cancelled = cancelled + ?, retries = retries + ?, returned = returned + ? where id = ?`,
+  finishBatch: `update piecework_batch
+    set finishedAt = case when total = done + dead + cancelled then coalesce(finishedAt, ?) end where id = ?`,
+  forgetBatch: 'delete from piecework_batch where id = ?',
+  forgetMembers: 'delete from piecework_member where batch = ?',
+  leaveBatch: 'update piecework_task set batch = null where batch = ?',
+  addMember: 'insert into piecework_member (batch, identity, task) values (?, ?, ?) on conflict do nothing',
+  memberOf: 'select task from piecework_member where batch = ? and identity = ?',
+
+  workerByName: 'select id from piecework_worker where name = ?',
+  workerById: 'select name from piecework_worker where id = ?',
+  workers: 'select * from piecework_worker order by name',
+  join: `insert into piecework_worker (name, host, pid, bootId, proof, queues, concurrency, busy, prefetched, aliveAt)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (name) do update set host = excluded.host, pid = excluded.pid, bootId = excluded.bootId,
+    proof = excluded.proof, queues = excluded.queues, concurrency = excluded.concurrency, busy = excluded.busy,
+    prefetched = excluded.prefetched, aliveAt = excluded.aliveAt`,
+  beat: 'update piecework_worker set busy = ?, prefetched = ?, aliveAt = ? where name = ?',
+  leave: 'delete from piecework_worker where id = ?',
+  cancelsOf: `select id, fence, nonce, type from piecework_task indexed by piecework_task_leased
+    where state = 4 and worker = ? and flags & 1`,
+
+  answerOf: 'select answer from piecework_answer where request = ? and endsAt > ?',
+  addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',
+  pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
+  addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
+} as const
+
+/** The claim for one or several types: one index walk a type, merged by place. */
+export function claimSql(types: number): string {
+  const walk = `select id, place from piecework_task indexed by piecework_task_ready
+      where type = ? and state = 3 order by place, id limit ?`
+  const heads =
+    types === 1
+      ? walk.replace('id, place', 'id')
+      : `select id from (${Array.from({ length: types }, () => `select * from (${walk})`).join(' union all ')})
+      order by place, id limit ?`
+  return `update piecework_task set state = 4, wakeAt = ?, number = number + 1, spent = spent + 1,
+    fence = max(fence + 1, ?), nonce = random() & 281474976710655, worker = ?, claimedAt = ?
+    where id in (${heads})
+    returning id, type, number, spent, fence, nonce, key, batch, deaths, enqueuedAt, dueAt, place, headers, payload`
+}
+
+export type Statements = { readonly [Name in keyof typeof sql]: Statement<unknown[]> } & {
+  claim(types: number): Statement<unknown[]>
+}
+
+/** Prepares every statement on a connection whose tables exist. */
+export function prepareAll(db: Database): Statements {
+  const claims = new Map<number, Statement<unknown[]>>()
+  const prepared = Object.fromEntries(Object.entries(sql).map(([name, text]) => [name, db.prepare(text)]))
+  return {
+    ...prepared,
+    claim(types: number) {
+      let statement = claims.get(types)
+      if (!statement) claims.set(types, (statement = db.prepare(claimSql(types))))
+      return statement
+    },
+  } as Statements
+}

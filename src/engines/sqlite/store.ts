@@ -1,0 +1,116 @@
+// Opens a store's file: makes it, refuses what is not ours, brings its format up to date and sets its clock.
+import type DatabaseConstructor from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
+import { randomUUID } from 'node:crypto'
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import type { Clock } from '../../ground/clock.js'
+import { PieceworkError } from '../../ground/errors.js'
+import { translated } from './errors.js'
+import { format, migrations } from './schema.js'
+import { adoptBoot, type ClockRow } from './time.js'
+
+export type Durability = 'group' | 'full' | 'relaxed'
+
+export interface StoreOptions {
+  /** `group` (default): a call returns after a shared sync; `full`: every commit syncs; `relaxed`: none waits. */
+  durability?: Durability | undefined
+  /** Make the file when it is missing; default true. */
+  create?: boolean | undefined
+  /** Put piecework's tables into a database that another program made; default false. */
+  adopt?: boolean | undefined
+}
+
+/** A connection to the file, set up but with its tables not looked at; throws PW_STORE_MISSING, PW_NOT_OURS. */
+export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, options: StoreOptions): Database {
+  if (file === ':memory:') return new Sqlite(file)
+  if (!existsSync(file)) {
+    if (options.create === false) throw new PieceworkError('PW_STORE_MISSING', `There is no store at ${file}.`, { file })
+    try {
+      // Tasks may carry anything: only the owner may read them.
+      closeSync(openSync(file, 'a', 0o600))
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw translated(error, file)
+      throw new PieceworkError('PW_STORE_MISSING', `The folder of ${file} does not exist.`, { file }, { cause: error })
+    }
+  }
+  checkHeader(file)
+  try {
+    const db = new Sqlite(file, { timeout: 0 })
+    db.pragma(`synchronous = ${options.durability === 'full' ? 'full' : 'normal'}`)
+    db.pragma('temp_store = memory')
+    return db
+  } catch (error) {
+    throw translated(error, file)
+  }
+}
+
+/** Refuses a folder, a device, and a file that has content but is no database, before SQLite touches it. */
+function checkHeader(file: string): void {
+  const stat = statSync(file)
+  if (!stat.isFile()) throw new PieceworkError('PW_NOT_OURS', `${file} is not a file.`, { file })
+  if (stat.size === 0) return
+  const head = Buffer.alloc(16)
+  try {
+    const fd = openSync(file, 'r')
+    readSync(fd, head, 0, 16, 0)
+    closeSync(fd)
+  } catch (error) {
+    throw translated(error, file)
+  }
+  if (head.toString('latin1') !== 'SQLite format 3\0') {
+    throw new PieceworkError('PW_NOT_OURS', `${file} is not a SQLite database.`, { file })
+  }
+}
+
+/** The statements that bring this connection's store to the present format. Runs them unless `dryRun`. */
+export function migrateStore(db: Database, file: string, clock: Clock, dryRun: boolean, adopt: boolean): string[] {
+  const found = formatOf(db)
+  if (found === null && !adopt && hasTables(db)) {
+    throw new PieceworkError(
+      'PW_NOT_OURS',
+      `${file} is a database of another program. To put piecework's tables beside its own: piecework migrate --url sqlite:${file}`,
+      { file },
+    )
+  }
+  if (found !== null && found > format) {
+    throw new PieceworkError('PW_SCHEMA_NEW', `${file} has format ${found}; this version knows up to ${format}.`, {
+      file,
+      format: found,
+    })
+  }
+  const steps = migrations.filter((step) => step.to > (found ?? 0))
+  if (!dryRun) {
+    for (const step of steps) db.exec(step.sql)
+    if (found === null) {
+      const row = adoptBoot(clock, null)
+      db.prepare(
+        `insert into piecework_store (one, format, storeId, createdAt, bootId, offsetUs, asleepMs, reservedUs, lastId, settings)
+         values (1, ?, ?, ?, ?, ?, ?, ?, 0, 1)`,
+      ).run(format, randomUUID(), Math.round(clock.wallMs()), row.bootId, row.offsetUs, row.asleepMs, row.reservedUs)
+    } else if (steps.length > 0) db.prepare('update piecework_store set format = ?').run(format)
+  }
+  return steps.map((step) => step.sql)
+}
+
+/** Sets the clock row for this boot; true when it changed, so that the caller syncs it before numbers are given out. */
+export function setClock(db: Database, clock: Clock): boolean {
+  const row = db.prepare('select bootId, offsetUs, asleepMs, reservedUs from piecework_store').get() as ClockRow
+  const next = adoptBoot(clock, row)
+  if (next === row) return false
+  db.prepare('update piecework_store set bootId = ?, offsetUs = ?, asleepMs = ?, reservedUs = ?').run(
+    next.bootId,
+    next.offsetUs,
+    next.asleepMs,
+    next.reservedUs,
+  )
+  return true
+}
+
+function formatOf(db: Database): number | null {
+  const table = db.prepare("select 1 from sqlite_master where name = 'piecework_store'").get()
+  if (!table) return null
+  return (db.prepare('select format from piecework_store').get() as { format: number } | undefined)?.format ?? null
+}
+
+const hasTables = (db: Database): boolean => db.prepare('select 1 from sqlite_master limit 1').get() !== undefined

@@ -1,0 +1,100 @@
+// Ends leases whose time is over, matures what is due, buries what passed its deadline and prunes what is kept no longer.
+import type { Swept } from '../../engine/contract.js'
+import { nextDueMs } from './claim.js'
+import { cancelAsked, dropsAtDeadline, type HeldRow } from './rows.js'
+import type { Session } from './session.js'
+import { cancelled, end, ended, exhausted, history } from './settle.js'
+import { code } from './statements.js'
+import { states } from '../../task/lifecycle.js'
+
+const lost = (text: string) => ({ code: 'PW_LEASE_LOST', text })
+
+/** The whole sweep; `dead` are the workers (ids) found dead before this transaction. */
+export function sweep(s: Session, max: number, dead: readonly number[]): Swept {
+  let died = 0
+  for (const worker of dead) died += bury(s, worker)
+  const { matured, expired } = sweepDue(s, max)
+  const late = s.q.pastDeadline.all(s.now, max) as HeldRow[]
+  for (const row of late) passDeadline(s, row)
+  const promoted = s.promoteLanes().size
+  s.q.pruneDedup.run(s.now)
+  s.q.pruneAnswers.run(s.now)
+  const next = nextDueMs(s)
+  const deadline = (s.q.nextDeadline.get() as { at: number | null }).at
+  const nextMs = deadline === null ? next : Math.min(next ?? Number.POSITIVE_INFINITY, Math.max(0, deadline - s.now))
+  return { expired, died, matured, promoted, folded: 0, nextMs }
+}
+
+/** Matures what is due and ends leases, at most `max` of each; a claim does this first, so that nobody waits for a sweep. */
+export function sweepDue(s: Session, max: number): { matured: number; expired: number } {
+  const due = s.q.dueTasks.all(s.now, max) as HeldRow[]
+  let matured = 0
+  for (const row of due) if (mature(s, row)) matured++
+  const over = s.q.endedLeases.all(s.now, max) as HeldRow[]
+  for (const row of over) {
+    giveUp(s, row, 'expire', row.worker, row.deaths, 'The lease ended before the delivery was settled.')
+  }
+  if (due.length + over.length > 0) s.promoteLanes()
+  return { matured, expired: over.length }
+}
+
+function mature(s: Session, row: HeldRow): boolean {
+  const { wallAt } = s.q.wallOf.get(row.id) as { wallAt: number | null }
+  const early = wallAt === null ? 0 : wallAt - s.clock.wallMs()
+  if (early > 0) {
+    // The wall clock was set back: it decides for an instant that was given on it.
+    s.q.setWake.run(s.now + Math.ceil(early), row.id)
+    return false
+  }
+  const waits = row.key !== null && row.slot === 0
+  s.q.mature.run(waits ? code.waiting : code.ready, row.id)
+  s.count('due', row, 'scheduled', waits ? 'waiting' : 'ready')
+  if (row.key !== null && waits) s.touchLane(row.queue, row.key)
+  return true
+}
+
+/** Ends every lease of a worker that died and forgets the worker; answers how many deliveries that ended. */
+function bury(s: Session, worker: number): number {
+  const rows = s.q.heldBy.all(worker) as HeldRow[]
+  for (const row of rows) giveUp(s, row, 'die', null, row.deaths + 1, 'The worker that held the task died.')
+  s.q.leave.run(worker)
+  return rows.length
+}
+
+/** One delivery ended by time or death: back to its old place, or dead when it was the last one to spend. */
+function giveUp(
+  s: Session,
+  row: HeldRow,
+  event: 'expire' | 'die',
+  worker: number | null,
+  deaths: number,
+  text: string,
+): void {
+  history(s, row, event === 'expire' ? 'expired' : 'died', lost(text))
+  s.countBatch(row.batch, 'returned')
+  if (row.flags & cancelAsked) cancelled(s, event, row)
+  else if (exhausted(s, row)) end(s, event, row, 'spent', lost(text))
+  else {
+    s.q.lapse.run(worker, deaths, row.id)
+    s.count(event, row, 'leased', 'ready')
+  }
+}
+
+function passDeadline(s: Session, row: HeldRow): void {
+  const from = states[row.state - 1] as 'scheduled' | 'waiting' | 'ready'
+  if (row.flags & dropsAtDeadline) {
+    s.q.remove.run(row.id)
+    s.count('cancel', row, from, null)
+    s.countBatch(row.batch, 'cancelled')
+    ended(s, row, true)
+  } else {
+    end(s, 'deadline', row, 'deadline', { code: null, text: 'The deadline passed before the task was done.' }, from)
+  }
+}
+
+/** After a jump of the wall clock: gives tasks with a wall-clock instant the engine instant it now means. */
+export function rewall(s: Session): void {
+  for (const { id, wallAt } of s.q.wallTasks.all() as { id: number; wallAt: number }[]) {
+    s.q.setWake.run(Math.round(wallAt - s.wallShift), id)
+  }
+}

@@ -1,0 +1,42 @@
+// The workers a store knows: joining, beating, leaving, and finding out which of them died.
+import type { WorkerInfo } from '../../engine/contract.js'
+import { type Receipt, receiptText } from './rows.js'
+import type { Session } from './session.js'
+
+export interface WorkerRow {
+  id: number
+  name: string
+  host: string
+  pid: number
+  bootId: string
+  proof: string | null
+  queues: string
+  concurrency: number
+  busy: number
+  prefetched: number
+  aliveAt: number
+}
+
+export function join(s: Session, info: WorkerInfo, proof: string | null): void {
+  const { worker, host, pid, bootId, queues, concurrency, busy, prefetched } = info
+  s.q.join.run(worker, host, pid, bootId, proof, JSON.stringify(queues), concurrency, busy, prefetched, s.now)
+}
+
+/** False when the worker is not known any more: it was declared dead, or it left. */
+export function beat(s: Session, info: WorkerInfo): { alive: boolean; cancelled: string[] } {
+  if (s.q.beat.run(info.busy, info.prefetched, s.now, info.worker).changes === 0) return { alive: false, cancelled: [] }
+  const { id } = s.q.workerByName.get(info.worker) as { id: number }
+  return { alive: true, cancelled: (s.q.cancelsOf.all(id) as Receipt[]).map(receiptText) }
+}
+
+export function leave(s: Session, name: string): void {
+  const row = s.q.workerByName.get(name) as { id: number } | undefined
+  if (row) s.q.leave.run(row.id)
+}
+
+/** The number of a worker; one that never joined (an HTTP client) is known from its first claim, by its leases alone. */
+export function workerId(s: Session, name: string): number {
+  const row = s.q.workerByName.get(name) as { id: number } | undefined
+  if (row) return row.id
+  return Number(s.q.join.run(name, '', 0, '', null, '[]', 0, 0, 0, s.now).lastInsertRowid)
+}

@@ -1,0 +1,152 @@
+// One open store as the client sees it: its ports, its batch of single enqueues, its sweeps, its workers, its end.
+import { hostname } from 'node:os'
+import type { Engine, Enqueued, NewTask } from '../engine/contract.js'
+import { type Batcher, batcher } from '../ground/batcher.js'
+import type { Clock, Random } from '../ground/clock.js'
+import { PieceworkError } from '../ground/errors.js'
+import { bulkTasksMax } from '../task/limits.js'
+import { Maintenance } from './maintenance.js'
+import type { Ports, StartWorker, Worker } from './seam.js'
+
+/** What an enqueue answers. */
+export interface EnqueuedTask {
+  id: string
+  /** True when a task with this dedup key was there already: `id` is that task's. */
+  duplicate: boolean
+}
+
+export interface ConnectionOptions {
+  engine: Engine
+  clock: Clock
+  random: Random
+  startWorker: StartWorker
+  /** `strict` refuses a queue whose stored policy another build declared; default: the later start wins. */
+  policy?: 'strict' | undefined
+  /** Who the audit says did it; default: this process. */
+  actor?: string | undefined
+  heartbeat?: Ports['heartbeat'] | undefined
+}
+
+/** Everything the faces (queues, batches, command line) share; the engine is open when it is made. */
+export class Connection {
+  readonly ports: Ports
+  readonly startWorker: StartWorker
+  readonly actor: string
+  readonly strict: boolean
+  readonly maintenance: Maintenance
+  readonly #singles: Batcher<NewTask, EnqueuedTask | PieceworkError>
+  readonly #workers = new Set<Worker>()
+  readonly #preparing = new Set<() => Promise<unknown>>()
+  #state: 'open' | 'closing' | 'closed' = 'open'
+  #closed: Promise<void> | null = null
+
+  constructor(options: ConnectionOptions) {
+    const { engine, clock, random } = options
+    this.ports = { engine, clock, random, heartbeat: options.heartbeat ?? 'auto' }
+    this.startWorker = options.startWorker
+    this.actor = options.actor ?? `process ${process.pid} on ${hostname()}`
+    this.strict = options.policy === 'strict'
+    this.maintenance = new Maintenance(engine, clock, random, warn)
+    this.#singles = batcher(clock, bulkTasksMax, (tasks) => enqueueTurn(engine, tasks))
+  }
+
+  /** The engine, for a call that only reads; throws PW_CLOSED. */
+  reading(): Engine {
+    if (this.#state === 'closed') throw new PieceworkError('PW_CLOSED', 'This connection was closed.')
+    return this.ports.engine
+  }
+
+  /** The engine, for a call that makes work: from now on this connection sweeps; throws PW_CLOSED. */
+  working(): Engine {
+    const engine = this.reading()
+    this.maintenance.start()
+    return engine
+  }
+
+  /** Adds one task; all tasks of one turn of the event loop share a commit. */
+  enqueue(task: NewTask): Promise<EnqueuedTask> {
+    this.working()
+    if (task.delayMs !== undefined) this.maintenance.expect(task.delayMs)
+    return this.#singles.add(task).then(unwrap)
+  }
+
+  /** Adds many tasks in one commit, or to the caller's transaction; answers in order. */
+  async enqueueAll(tasks: readonly NewTask[], tx?: unknown): Promise<EnqueuedTask[]> {
+    const engine = this.working()
+    const answers = tx === undefined ? await engine.enqueue(null, tasks) : await engine.enqueue(null, tasks, tx)
+    return answers.map(answerOf)
+  }
+
+  /** Registers what `ready` waits for. */
+  prepares(prepare: () => Promise<unknown>): void {
+    this.#preparing.add(prepare)
+  }
+
+  /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
+  async ready(): Promise<void> {
+    this.reading()
+    await Promise.all([...this.#preparing].map((prepare) => prepare()))
+  }
+
+  /** Keeps a worker to stop at close(). */
+  employ(worker: Worker): void {
+    this.#workers.add(worker)
+  }
+
+  dismiss(worker: Worker): void {
+    this.#workers.delete(worker)
+  }
+
+  /** Throws PW_CLOSED once close() was called: its workers are stopping, and no other may start. */
+  hiring(): void {
+    if (this.#state !== 'open') throw new PieceworkError('PW_CLOSED', 'This connection is closing or was closed.')
+  }
+
+  /** Stops the workers gracefully, sends what was enqueued, closes the store. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    // Not closed yet: a handler in its grace time may still enqueue.
+    this.#state = 'closing'
+    const stops = await Promise.allSettled([...this.#workers].map((worker) => worker.stop()))
+    this.#state = 'closed'
+    await this.#singles.idle()
+    await this.maintenance.stop()
+    await this.ports.engine.close()
+    const failed = stops.find((stop) => stop.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+}
+
+const answerOf = ({ id, duplicate }: Enqueued): EnqueuedTask => ({ id, duplicate })
+
+function unwrap(answer: EnqueuedTask | PieceworkError): EnqueuedTask {
+  if (answer instanceof PieceworkError) throw answer
+  return answer
+}
+
+/** One commit for several callers; when the store refuses it for one task (its batch is sealed), each goes alone. */
+async function enqueueTurn(engine: Engine, tasks: readonly NewTask[]): Promise<(EnqueuedTask | PieceworkError)[]> {
+  try {
+    return (await engine.enqueue(null, tasks)).map(answerOf)
+  } catch (error) {
+    if (tasks.length === 1 || !(error instanceof PieceworkError) || error.retryable) throw error
+  }
+  // Called in order, so that ids still rise in call order.
+  const alone = await Promise.allSettled(tasks.map((task) => engine.enqueue(null, [task])))
+  return alone.map((outcome) => {
+    if (outcome.status === 'fulfilled') return answerOf(outcome.value[0] as Enqueued)
+    if (outcome.reason instanceof PieceworkError) return outcome.reason
+    throw outcome.reason
+  })
+}
+
+/** Reports what no call can answer, as a process warning: never thrown. */
+export function warn(error: unknown): void {
+  const known = error instanceof PieceworkError
+  const text = error instanceof Error ? error.message : String(error)
+  process.emitWarning(text, { type: 'PieceworkWarning', code: known ? error.code : 'PW_BUG', detail: known ? error.cure : '' })
+}

@@ -1,0 +1,151 @@
+// What a program holds in its hands: the connection, its queues, their dead letters and its batches, on one page.
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { Handler } from '../task/handler.js'
+import type { State } from '../task/lifecycle.js'
+import type { Policy, PolicyPatch } from '../task/limits.js'
+import type { BatchRecord } from '../task/records.js'
+import type { EnqueuedMany } from './bulk.js'
+import type { EnqueuedTask } from './connection.js'
+import type { Json, SchemasByType } from './define.js'
+import type { DrainOptions, WaitOptions } from './drained.js'
+import type { QueueStats } from './figures.js'
+import type { BulkOptions, TaskOptions } from './options.js'
+import type { Worker, WorkerOptions } from './seam.js'
+import type { DeadLetter, Listing, PastDelivery, Task } from './tasks.js'
+
+/** A connection to one store. A refusal of what queue() or work() was given surfaces at the first awaited call. */
+export interface Piecework extends AsyncDisposable {
+  /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
+  readonly ready: Promise<void>
+  /** A queue whose payloads fit one schema: enqueue takes its input, handlers get its output. */
+  queue<S extends StandardSchemaV1>(
+    name: string,
+    options: { schema: S; types?: undefined } & PolicyPatch,
+  ): Queue<StandardSchemaV1.InferInput<S>, StandardSchemaV1.InferOutput<S>>
+  /** A queue with a schema for each task type: `type` is required, and handlers cover all types or name theirs. */
+  queue<M extends SchemasByType>(name: string, options: { types: M; schema?: undefined } & PolicyPatch): TypedQueue<M>
+  /** A queue without validation; handlers get what JSON makes of T. */
+  // biome-ignore lint/suspicious/noExplicitAny: a queue without a stated type takes and gives any value.
+  queue<T = any>(name: string, policy?: { schema?: undefined; types?: undefined } & PolicyPatch): Queue<T, Json<T>>
+  /** A named set of tasks, counted as one. */
+  batch(name: string): Batch
+  /** Stops this connection's workers gracefully, sends what was enqueued, closes the store. */
+  close(): Promise<void>
+}
+
+interface AnyQueue {
+  readonly name: string
+  readonly dead: DeadLetters
+  /** Resolves with the number of dead letters once nothing is left to do; PW_DRAIN_STUCK, PW_DRAIN_TIMEOUT. */
+  drained(options?: DrainOptions): Promise<{ dead: number }>
+  stats(): Promise<QueueStats>
+  /** The task; `gone` when it is done, cancelled or discarded, or never was in this queue. */
+  get(id: string): Promise<Task | { state: 'gone' }>
+  /** One page of tasks; `limit` 1 … 1000, default 100. */
+  list(filter?: TaskListFilter): Promise<Listing<Task>>
+  /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
+  cancel(target: string | TaskFilter | { all: true }): Promise<{ cancelled: number; asked: number }>
+  /** No claims until resume(); what is leased goes on. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Lays fields over the code's policy until they are set again; null takes the operator's layer away. */
+  configure(policy: PolicyPatch | null): Promise<Policy>
+}
+
+/** A queue: producers enqueue, workers of any process take. */
+export interface Queue<In, Out = In> extends AnyQueue {
+  enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
+  /** Any stream in constant memory. An error names the item's index; what came before it stays enqueued. */
+  enqueueMany(
+    items: Iterable<In> | AsyncIterable<In>,
+    options?: BulkOptions | ((payload: In, index: number) => BulkOptions | undefined),
+  ): Promise<EnqueuedMany>
+  /** Starts a worker with one handler for all types, or one for each; '*' takes what has none of its own. */
+  work(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: WorkerOptions): Worker
+}
+
+/** The payload of each type, as enqueued. */
+type InputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.InferInput<M[N]>
+/** The payload of each type, as a handler gets it. */
+type OutputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.InferOutput<M[N]>
+type HandlersFor<M extends SchemasByType, N extends keyof M> = { readonly [T in N]: Handler<OutputOf<M, T>> }
+type Typed<O, N> = Omit<O, 'type'> & { type: N }
+/** One item of a typed queue's enqueueMany: options that name a type its payload fits. */
+type AnyInput<M extends SchemasByType> = { [N in keyof M]: InputOf<M, N> }[keyof M]
+
+/** A queue with a schema for each type of task. */
+export interface TypedQueue<M extends SchemasByType> extends AnyQueue {
+  enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions, N>): Promise<EnqueuedTask>
+  enqueueMany<N extends keyof M & string>(
+    items: Iterable<InputOf<M, N>> | AsyncIterable<InputOf<M, N>>,
+    options: Typed<BulkOptions, N>,
+  ): Promise<EnqueuedMany>
+  enqueueMany<I extends AnyInput<M>>(
+    items: Iterable<I> | AsyncIterable<I>,
+    options: (payload: I, index: number) => Typed<BulkOptions, keyof M & string>,
+  ): Promise<EnqueuedMany>
+  work(handlers: HandlersFor<M, keyof M>, options?: WorkerOptions): Worker
+  work<N extends keyof M & string>(
+    handlers: HandlersFor<M, N>,
+    options: WorkerOptions & { types: readonly N[] },
+  ): Worker
+  work(handlers: Partial<HandlersFor<M, keyof M>> & { '*': Handler<unknown> }, options?: WorkerOptions): Worker
+  work(handler: Handler<OutputOf<M, keyof M>>, options?: WorkerOptions): Worker
+}
+
+/** Which tasks a call means; fields that are left out match all. */
+export interface TaskFilter {
+  ids?: readonly string[] | undefined
+  state?: State | readonly State[] | undefined
+  type?: string | undefined
+  key?: string | undefined
+  batch?: string | undefined
+}
+
+interface PageOptions {
+  limit?: number | undefined
+  /** The `next` of the page before. */
+  cursor?: string | null | undefined
+}
+export type TaskListFilter = Omit<TaskFilter, 'ids'> & PageOptions
+
+/** Which dead letters a call means. */
+export interface DeadFilter extends Omit<TaskFilter, 'state'> {
+  /** Errors alike, as DeadLetter.fingerprint says. */
+  fingerprint?: string | undefined
+  /** Text in the error. */
+  text?: string | undefined
+}
+
+/** The dead letters of one queue: to look at, to send on their way again, to discard. */
+export interface DeadLetters {
+  /** One page of dead letters; `limit` 1 … 1000, default 100. */
+  list(filter?: Omit<DeadFilter, 'ids'> & PageOptions): Promise<Listing<DeadLetter>>
+  /** One dead letter with the history of its deliveries; null when this task is not dead in this queue. */
+  get(id: string): Promise<(DeadLetter & { history: PastDelivery[] }) | null>
+  /** Makes them ready again with a new budget of deliveries; `dryRun` only counts. PW_FILTER_MISSING. */
+  redrive(
+    filter: DeadFilter | { all: true },
+    options?: { perSecond?: number | undefined; dryRun?: boolean | undefined },
+  ): Promise<{ redriven: number }>
+  /** Removes them for good, audited. PW_FILTER_MISSING for an empty filter. */
+  discard(filter: DeadFilter | { all: true }): Promise<{ discarded: number }>
+}
+
+/** How a batch stands. */
+export interface BatchStats extends Omit<BatchRecord, 'createdAt' | 'finishedAt' | 'info'> {
+  createdAt: Date
+  /** When its last open task ended; null while tasks are open. */
+  finishedAt: Date | null
+}
+
+/** A named set of tasks, counted as one; tasks join with enqueue({ batch }). */
+export interface Batch {
+  readonly name: string
+  /** Its counts so far; null when nothing has joined or sealed it. */
+  stats(): Promise<BatchStats | null>
+  /** Says that nothing will be added any more: a later enqueue is refused, and done() can answer. */
+  seal(): Promise<void>
+  /** Resolves once it is sealed and no task of it is open, from synced state only; PW_DRAIN_TIMEOUT. */
+  done(options?: WaitOptions): Promise<{ total: number; done: number; dead: number; cancelled: number }>
+}

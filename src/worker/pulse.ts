@@ -1,0 +1,171 @@
+// The rounds of a heartbeat, the same in a thread and on the loop: extend what is held, end what is overdue, say "alive".
+import type { Engine, Verdict, WorkerInfo } from '../engine/contract.js'
+import type { Clock } from '../ground/clock.js'
+import type { Outcome } from '../task/lifecycle.js'
+
+/** A worker says at least this often that it lives, and hears which of its tasks were cancelled. */
+export const beatEveryMs = 500
+/** How long after timeoutMs the lease goes on and the loop may settle the delivery before the thread does. */
+export const timeoutGraceMs = 100
+/** The lease outlives the timeout by so much: a settle needs a lease that lives. */
+const leaseAfterTimeoutMs = 1000
+const leaseMsMin = 100
+
+/** A held delivery as a heartbeat sees it. */
+export interface Lease {
+  receipt: string
+  leaseMs: number
+  endsAt: number
+  overdueAt: number
+  started: boolean
+}
+
+/** What a heartbeat has found out; plain data, so that it can come from a thread. */
+export type News =
+  | { is: 'extended'; receipt: string; endsAt: number }
+  | { is: 'lost' | 'cancelled'; receipt: string }
+  | { is: 'timedOut'; receipt: string; outcome: Outcome }
+  | { is: 'dead' }
+  | { is: 'failed'; error: unknown }
+
+export interface PulsePorts<L extends Lease> {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly info: WorkerInfo
+  /** Everything held now. */
+  readonly held: () => readonly L[]
+  /** Claims the right to end an overdue delivery; false when the loop ends it itself. */
+  readonly take: (lease: L) => boolean
+  readonly extended: (lease: L, endsAt: number) => void
+  readonly tell: (news: News) => void
+}
+
+/** How often a round is due: often enough to extend the shortest lease in good time. */
+export const roundEveryMs = (leaseMsLowest: number) => Math.min(250, Math.max(10, leaseMsLowest / 6))
+
+export class Pulse<L extends Lease> {
+  readonly #ports: PulsePorts<L>
+  readonly #inFlight = new Set<Promise<void>>()
+  #extending = false
+  #beating = false
+  #beatAt = Number.NEGATIVE_INFINITY
+  #failing = false
+  /** Verdicts on deliveries taken from the loop; kept until the engine has answered. */
+  #ending: Verdict[] = []
+  #endingNow = false
+
+  constructor(ports: PulsePorts<L>) {
+    this.#ports = ports
+  }
+
+  /** Starts what is due; calls that are still unanswered are not repeated. Never throws. */
+  round(): void {
+    const { clock, held, take } = this.#ports
+    const now = clock.monotonicMs()
+    const leases = held()
+    for (const lease of leases) if (lease.overdueAt + timeoutGraceMs <= now && take(lease)) this.#end(lease)
+    if (this.#ending.length > 0 && !this.#endingNow) this.#track(this.#settle())
+    if (!this.#extending) {
+      const due = leases.filter((lease) => isDue(lease, now))
+      if (due.length > 0) this.#track(this.#extend(due))
+    }
+    if (!this.#beating && now - this.#beatAt >= beatEveryMs) {
+      const busy = leases.reduce((sum, lease) => sum + (lease.started ? 1 : 0), 0)
+      this.#beatAt = now
+      this.#track(this.#beat({ ...this.#ports.info, busy, prefetched: leases.length - busy }))
+    }
+  }
+
+  /** Resolves when every call made so far was answered. */
+  async settled(): Promise<void> {
+    while (this.#inFlight.size > 0) await Promise.all(this.#inFlight)
+  }
+
+  #track(call: Promise<void>): void {
+    this.#inFlight.add(call)
+    void call.finally(() => this.#inFlight.delete(call))
+  }
+
+  async #extend(due: L[]): Promise<void> {
+    const { engine, clock, info, extended, tell } = this.#ports
+    this.#extending = true
+    try {
+      const now = clock.monotonicMs()
+      const asks = due.map((lease) => ({ receipt: lease.receipt, leaseMs: Math.round(nextEnd(lease, now) - now) }))
+      const answers = await engine.extend(info.worker, asks)
+      for (let i = 0; i < due.length; i++) {
+        const lease = due[i] as L
+        if (answers[i] === 'stale') {
+          tell({ is: 'lost', receipt: lease.receipt })
+          continue
+        }
+        const endsAt = now + (asks[i] as { leaseMs: number }).leaseMs
+        extended(lease, endsAt)
+        tell({ is: 'extended', receipt: lease.receipt, endsAt })
+        if (answers[i] === 'cancelled') tell({ is: 'cancelled', receipt: lease.receipt })
+      }
+      this.#failing = false
+    } catch (error) {
+      this.#failed(error)
+    }
+    this.#extending = false
+  }
+
+  #end({ receipt, started }: L): void {
+    if (!started) this.#ending.push({ receipt, do: 'release', by: 'unstarted' })
+    else {
+      const text = 'The handler ran longer than timeoutMs, and its event loop was blocked.'
+      this.#ending.push({ receipt, do: 'retry', error: { code: 'PW_TIMEOUT', text } })
+    }
+  }
+
+  async #settle(): Promise<void> {
+    const { engine, info, tell } = this.#ports
+    const verdicts = this.#ending
+    this.#endingNow = true
+    try {
+      const outcomes = await engine.settle({ worker: info.worker, flush: null }, verdicts)
+      this.#ending = this.#ending.slice(verdicts.length)
+      for (let i = 0; i < verdicts.length; i++) {
+        const { receipt, do: what } = verdicts[i] as Verdict
+        if (what === 'retry') tell({ is: 'timedOut', receipt, outcome: outcomes[i] as Outcome })
+      }
+      this.#failing = false
+    } catch (error) {
+      this.#failed(error)
+    }
+    this.#endingNow = false
+  }
+
+  async #beat(info: WorkerInfo): Promise<void> {
+    const { engine, tell } = this.#ports
+    this.#beating = true
+    try {
+      const { alive, cancelled } = await engine.worker('beat', info)
+      for (const receipt of cancelled) tell({ is: 'cancelled', receipt })
+      if (!alive) tell({ is: 'dead' })
+      this.#failing = false
+    } catch (error) {
+      this.#failed(error)
+    }
+    this.#beating = false
+  }
+
+  /** Only the first failure of a row is told; the next round tries again. */
+  #failed(error: unknown): void {
+    if (!this.#failing) this.#ports.tell({ is: 'failed', error })
+    this.#failing = true
+  }
+}
+
+/** A third of the lease has passed, and a longer one is allowed. */
+function isDue(lease: Lease, now: number): boolean {
+  return now >= lease.endsAt - (lease.leaseMs * 2) / 3 && nextEnd(lease, now) > lease.endsAt
+}
+
+/** Where an extended lease ends: never far past the timeout of a started handler. */
+function nextEnd(lease: Lease, now: number): number {
+  const end = now + lease.leaseMs
+  const last = lease.started ? lease.overdueAt + leaseAfterTimeoutMs : Number.POSITIVE_INFINITY
+  return Math.max(Math.min(end, last), now + leaseMsMin)
+}
