@@ -1,7 +1,6 @@
-// Applies an operator's change to all tasks that a filter matches, a chunk a commit, never to more than were there.
+// Applies a change to all tasks that a filter matches, a page of ids and a commit at a time.
 import type { Change, Filter } from '../engine/contract.js'
 import { bulkTasksMax } from '../task/limits.js'
-import type { TaskRecord } from '../task/records.js'
 import type { Connection } from './connection.js'
 
 /** How many tasks changed, and how many were only asked to end. */
@@ -10,9 +9,10 @@ export interface Changed {
   asked: number
 }
 
-/** Everything at once: for what is bounded anyway, or only counted. */
-const unbounded = Number.MAX_SAFE_INTEGER
-
+/**
+ * Pages rise by id, so that this ends: what is redriven and dies again meanwhile is not met twice, and neither is a
+ * task that was asked to end and is still held. `dryRun` only counts.
+ */
 export async function amendAll(
   connection: Connection,
   filter: Filter,
@@ -20,29 +20,17 @@ export async function amendAll(
   dryRun: boolean,
 ): Promise<Changed> {
   const engine = connection.working()
-  const amend = (max: number, dry: boolean) => engine.amend(filter, change, connection.actor, { max, dryRun: dry })
-  const there = await amend(unbounded, true)
-  if (dryRun) return { changed: there.changed, asked: there.asked }
-  // Paced work is one plan: in chunks each would start anew.
-  const max = change.do === 'redrive' && change.perSecond !== undefined ? unbounded : bulkTasksMax
   const sum: Changed = { changed: 0, asked: 0 }
-  // Counted first, because what is redriven can die again while this runs.
-  while (sum.changed < there.changed) {
-    const done = await amend(Math.min(max, there.changed - sum.changed), false)
-    sum.changed += done.changed
-    sum.asked += done.asked
-    if (done.changed === 0) break
+  for (let cursor: string | null = null; ; ) {
+    const page = await engine.select('task', { ...filter, limit: bulkTasksMax }, cursor)
+    const ids = page.items.map((row) => row.id as string)
+    if (ids.length > 0) {
+      const bounds = { max: ids.length, dryRun }
+      const done = await engine.amend({ ...filter, ids }, change, connection.actor, bounds)
+      sum.changed += done.changed
+      sum.asked += done.asked
+    }
+    if (page.next === null) return sum
+    cursor = page.next
   }
-  return sum
-}
-
-/** The ids that are tasks of this queue: an id is looked up in the whole store, but a queue answers for its own. */
-export async function ownIds(connection: Connection, queue: string, ids: readonly string[]): Promise<string[]> {
-  const own: string[] = []
-  for (let from = 0; from < ids.length; from += bulkTasksMax) {
-    const some = ids.slice(from, from + bulkTasksMax)
-    const page = await connection.reading().select('task', { ids: some, limit: bulkTasksMax }, null)
-    for (const row of page.items as unknown as TaskRecord[]) if (row.queue === queue) own.push(row.id)
-  }
-  return own
 }

@@ -39,7 +39,7 @@ export class BatchClient implements Batch {
       last = await this.#read()
       return last?.sealed && last.total === last.done + last.dead + last.cancelled ? last : undefined
     }
-    const look = async (): X => {
+    const look = async () => {
       this.#connection.working()
       if (!(await ended())) return undefined
       // Everything seen so far is synced by this; only then may the answer leave the house.
@@ -51,7 +51,9 @@ export class BatchClient implements Batch {
   }
 
   #late(waitMs: number | undefined, last: BatchRecord | null): PieceworkError {
-    const state = last?.sealed ? `${last.total - last.done - last.dead - last.cancelled} tasks are open` : 'it is not sealed'
+    const state = last?.sealed
+      ? `${last.total - last.done - last.dead - last.cancelled} tasks are open`
+      : 'it is not sealed'
     const message = `Batch "${this.name}" was not done within ${waitMs} ms: ${state}.`
     return new PieceworkError('PW_DRAIN_TIMEOUT', message, { batch: this.name, sealed: last?.sealed ?? false })
   }

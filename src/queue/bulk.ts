@@ -129,7 +129,12 @@ class Sender {
 /** The same error with the item's index and what was enqueued before it; errors of the caller's code stay themselves. */
 function withIndex(error: unknown, what: string, index: number, sum: EnqueuedMany): unknown {
   if (!(error instanceof PieceworkError)) return error
-  return new PieceworkError(error.code, `${what}: ${error.message}`, { ...error.details, index, ...sum }, { cause: error })
+  return new PieceworkError(
+    error.code,
+    `${what}: ${error.message}`,
+    { ...error.details, index, ...sum },
+    { cause: error },
+  )
 }
 
 const isAsync = <T>(items: Iterable<T> | AsyncIterable<T>): items is AsyncIterable<T> =>

@@ -82,6 +82,11 @@ export class Connection {
     this.#preparing.add(prepare)
   }
 
+  /** What is prepared is no longer kept: a program may open its queue anew for every request. */
+  prepared(prepare: () => Promise<unknown>): void {
+    this.#preparing.delete(prepare)
+  }
+
   /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
   async ready(): Promise<void> {
     this.reading()
@@ -148,5 +153,9 @@ async function enqueueTurn(engine: Engine, tasks: readonly NewTask[]): Promise<(
 export function warn(error: unknown): void {
   const known = error instanceof PieceworkError
   const text = error instanceof Error ? error.message : String(error)
-  process.emitWarning(text, { type: 'PieceworkWarning', code: known ? error.code : 'PW_BUG', detail: known ? error.cure : '' })
+  process.emitWarning(text, {
+    type: 'PieceworkWarning',
+    code: known ? error.code : 'PW_BUG',
+    detail: known ? error.cure : '',
+  })
 }

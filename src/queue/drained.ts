@@ -45,7 +45,11 @@ export async function waitFor<T>(
 }
 
 /** Resolves with the number of dead letters once the queue is drained, from synced state only. */
-export async function drained(connection: Connection, queue: string, given: DrainOptions = {}): Promise<{ dead: number }> {
+export async function drained(
+  connection: Connection,
+  queue: string,
+  given: DrainOptions = {},
+): Promise<{ dead: number }> {
   checkWait('drained', given)
   const scheduled = checkChoice('scheduled', given.scheduled ?? 'wait', ['wait', 'ignore'])
   const still = new Stillness(connection, queue, scheduled)

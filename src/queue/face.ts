@@ -124,10 +124,7 @@ export interface DeadLetters {
   /** One dead letter with the history of its deliveries; null when this task is not dead in this queue. */
   get(id: string): Promise<(DeadLetter & { history: PastDelivery[] }) | null>
   /** Makes them ready again with a new budget of deliveries; `dryRun` only counts. PW_FILTER_MISSING. */
-  redrive(
-    filter: DeadFilter | { all: true },
-    options?: { perSecond?: number | undefined; dryRun?: boolean | undefined },
-  ): Promise<{ redriven: number }>
+  redrive(filter: DeadFilter | { all: true }, options?: { dryRun?: boolean | undefined }): Promise<{ redriven: number }>
   /** Removes them for good, audited. PW_FILTER_MISSING for an empty filter. */
   discard(filter: DeadFilter | { all: true }): Promise<{ discarded: number }>
 }

@@ -42,7 +42,8 @@ function handlerMap(given: unknown): Map<string, Handler<unknown>> {
   const entries = Object.entries(given)
   if (entries.length === 0) throw invalid('The object of handlers is empty.')
   for (const [type, handler] of entries) {
-    if (typeof handler !== 'function') throw invalid(`The handler for type ${shown(type)} is ${shown(handler)}.`, { type })
+    if (typeof handler !== 'function')
+      throw invalid(`The handler for type ${shown(type)} is ${shown(handler)}.`, { type })
     checkName('type', type)
   }
   return new Map(entries as [string, Handler<unknown>][])
@@ -51,7 +52,9 @@ function handlerMap(given: unknown): Map<string, Handler<unknown>> {
 function checkDeclared(type: string, declared: readonly string[] | null): void {
   if (declared === null || declared.includes(type)) return
   const near = closest(type, declared)
-  throw invalid(`The queue has no type ${shown(type)}. ${near ? `Did you mean "${near}"?` : `It has: ${declared.join(', ')}.`}`)
+  throw invalid(
+    `The queue has no type ${shown(type)}. ${near ? `Did you mean "${near}"?` : `It has: ${declared.join(', ')}.`}`,
+  )
 }
 
 function checkTypes(types: unknown): string[] {
@@ -68,5 +71,8 @@ export function checkWorkerOptions(given: WorkerOptions): void {
   if (prefetch !== undefined && prefetch !== 'adaptive') checkWhole('prefetch', prefetch, 0, 10_000)
   if (stopOn === undefined) return
   if (Array.isArray(stopOn) && stopOn.every((signal) => typeof signal === 'string' && signal.startsWith('SIG'))) return
-  throw new PieceworkError('PW_OPTION_INVALID', `stopOn is ${shown(stopOn)}; it must be a list of signals as 'SIGTERM'.`)
+  throw new PieceworkError(
+    'PW_OPTION_INVALID',
+    `stopOn is ${shown(stopOn)}; it must be a list of signals as 'SIGTERM'.`,
+  )
 }

@@ -22,8 +22,8 @@ export interface TaskOptions {
   deadlineMs?: number | undefined
   /** While a task with this key lives in the queue (and for dedupWindowMs after), the same id is answered. */
   dedupKey?: string | undefined
-  /** What a duplicate does to the task that is there and not leased; default 'keep'. */
-  onDuplicate?: 'keep' | 'replace' | 'delay' | undefined
+  /** What a duplicate does to the task that is there: it is kept as it is. */
+  onDuplicate?: 'keep' | undefined
   /** The batch that counts it, by name or as pw.batch() answers it. */
   batch?: string | Batch | undefined
   /** Small texts handed to the handler beside the payload; 64 KiB together. */
@@ -64,8 +64,7 @@ export const options = {
   cancel: known('all', 'ids', 'state', 'type', 'key', 'batch'),
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
-  redrive: known('perSecond', 'dryRun'),
-  batch: known(),
+  redrive: known('dryRun'),
   done: known('signal', 'waitMs'),
 } as const
 
@@ -114,9 +113,7 @@ export function taskOf(queue: string, payload: string, given: TaskOptions | unde
   if (dueAt !== undefined) task.dueAt = checkInstant(dueAt, delayMs)
   if (deadlineMs !== undefined) task.deadlineMs = checkWhole('deadlineMs', deadlineMs, 1, aheadMsMax)
   if (dedupKey !== undefined) task.dedupKey = checkName('dedupKey', dedupKey)
-  if (onDuplicate !== undefined) {
-    task.onDuplicate = checkChoice('onDuplicate', onDuplicate, ['keep', 'replace', 'delay'])
-  }
+  if (onDuplicate !== undefined) task.onDuplicate = checkChoice('onDuplicate', onDuplicate, ['keep'])
   if (batch !== undefined) task.batch = checkName('batch', typeof batch === 'object' ? batch?.name : batch)
   if (headers !== undefined) task.headers = checkHeaders(headers)
   return task
@@ -152,5 +149,8 @@ export function checkHeaders(headers: unknown): string {
   const text = JSON.stringify(headers)
   const bytes = Buffer.byteLength(text)
   if (bytes <= headersBytesMax) return text
-  throw new PieceworkError('PW_OPTION_INVALID', `The headers have ${bytes} bytes; at most ${headersBytesMax} are allowed.`)
+  throw new PieceworkError(
+    'PW_OPTION_INVALID',
+    `The headers have ${bytes} bytes; at most ${headersBytesMax} are allowed.`,
+  )
 }

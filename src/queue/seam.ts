@@ -1,7 +1,8 @@
 // What the client asks of the worker runtime, so that queue and worker need not know each other's files.
+
+import type { Engine } from '../engine/contract.js'
 import type { Clock, Random } from '../ground/clock.js'
 import type { PieceworkError } from '../ground/errors.js'
-import type { Engine } from '../engine/contract.js'
 import type { Handler } from '../task/handler.js'
 import type { Policy } from '../task/limits.js'
 

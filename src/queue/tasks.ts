@@ -10,7 +10,10 @@ type Instants = 'enqueuedAt' | 'dueAt' | 'deadlineAt' | 'leaseEndsAt' | 'deadAt'
 
 /** One task as get() and list() answer it. */
 export interface Task
-  extends Omit<TaskRecord, Instants | 'payload' | 'headers' | 'progress' | 'place' | 'reason' | 'code' | 'error' | 'fingerprint'> {
+  extends Omit<
+    TaskRecord,
+    Instants | 'payload' | 'headers' | 'progress' | 'place' | 'reason' | 'code' | 'error' | 'fingerprint'
+  > {
   enqueuedAt: Date
   /** When it is or was due; null when it never had to wait for an instant. */
   dueAt: Date | null

@@ -1,0 +1,80 @@
+// The connection as a program holds it, and how one is opened from a URL and options.
+import { engineFor } from '../engines/open.js'
+import { systemClock, systemRandom } from '../ground/clock.js'
+import { PieceworkError } from '../ground/errors.js'
+import { shown } from '../task/limits.js'
+import { BatchClient } from './batch.js'
+import { Connection } from './connection.js'
+import type { Batch, Piecework } from './face.js'
+import { checkChoice, checkOptions } from './options.js'
+import { QueueClient } from './queue.js'
+import type { StartWorker } from './seam.js'
+
+/** Options of connect(). */
+export interface ConnectOptions {
+  /** Default: PIECEWORK_URL, else `sqlite:piecework.db` in the current folder. */
+  url?: string | undefined
+  /** `strict` refuses a queue whose policy another build declared otherwise; default: the later start wins. */
+  policy?: 'strict' | undefined
+  /** What an accepted call survives; default 'group': power loss, by one shared sync for all calls of a moment. */
+  durability?: 'group' | 'full' | 'relaxed' | undefined
+}
+
+export class Client implements Piecework {
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  get ready(): Promise<void> {
+    return this.#connection.ready()
+  }
+
+  // One class stands behind all three typings: they differ for the compiler only.
+  queue(name: string, options?: object): never {
+    return new QueueClient(this.#connection, name, options as Record<string, unknown> | undefined) as never
+  }
+
+  batch(name: string): Batch {
+    return new BatchClient(this.#connection, name)
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#connection.close()
+  }
+}
+
+/** Opens the store, makes or migrates it when it may. Throws PW_ENGINE_UNKNOWN, PW_OPTION_UNKNOWN, what the engine says. */
+export async function open(
+  startWorker: StartWorker,
+  where: string | ConnectOptions | undefined,
+  more: ConnectOptions | undefined,
+): Promise<Client> {
+  const options = optionsOf(where, more)
+  const url = options.url ?? (process.env.PIECEWORK_URL || 'sqlite:piecework.db')
+  if (typeof url !== 'string') throw new PieceworkError('PW_OPTION_INVALID', `url is ${shown(url)}; it must be text.`)
+  if (options.policy !== undefined) checkChoice('policy', options.policy, ['strict'])
+  const { durability = 'group' } = options
+  checkChoice('durability', durability, ['group', 'full', 'relaxed'])
+  const engine = engineFor(url, { durability })
+  await engine.open()
+  const ports = { engine, clock: systemClock, random: systemRandom }
+  return new Client(new Connection({ ...ports, startWorker, policy: options.policy }))
+}
+
+function optionsOf(where: string | ConnectOptions | undefined, more: ConnectOptions | undefined): ConnectOptions {
+  checkOptions('connect', more)
+  if (where === undefined) return more ?? {}
+  if (typeof where !== 'string') {
+    checkOptions('connect', where)
+    if (more === undefined) return where
+    throw new PieceworkError('PW_OPTION_INVALID', 'connect got two objects of options; put all into one.')
+  }
+  if (more?.url === undefined) return { ...more, url: where }
+  throw new PieceworkError('PW_OPTION_INVALID', 'connect got two URLs; give one of them.')
+}

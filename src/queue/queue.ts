@@ -1,0 +1,231 @@
+// One queue of a connection: checks what it is given, turns payloads into tasks, starts workers, reads and operates.
+import type { NewTask } from '../engine/contract.js'
+import { PieceworkError } from '../ground/errors.js'
+import { checkName, checkPolicy, type Policy, type PolicyPatch, policyDefaults, shown } from '../task/limits.js'
+import { encodePayload } from '../task/payload.js'
+import type { TaskRecord } from '../task/records.js'
+import { amendAll } from './amend.js'
+import { type BulkTask, type EnqueuedMany, enqueueAll } from './bulk.js'
+import type { Connection, EnqueuedTask } from './connection.js'
+import { DeadLettersClient } from './dead.js'
+import { Definition } from './define.js'
+import { type DrainOptions, drained } from './drained.js'
+import type { Queue, TaskFilter, TaskListFilter } from './face.js'
+import { type QueueStats, queueStats } from './figures.js'
+import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
+import { type BulkOptions, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
+import { configureQueue, declarePolicy, pauseQueue, readQueue } from './policy.js'
+import type { Worker, WorkerOptions } from './seam.js'
+import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
+
+/** What queue() was given, checked. */
+interface Terms {
+  name: string
+  definition: Definition
+  /** The code's layer; null when no field of a policy was given. */
+  policy: PolicyPatch | null
+}
+
+export class QueueClient implements Queue<unknown> {
+  readonly name: string
+  readonly dead: DeadLettersClient
+  readonly #connection: Connection
+  readonly #terms: Terms | PieceworkError
+  #declaring: Promise<Policy> | null = null
+  #declared = false
+
+  /** Throws nothing: what is wrong with the arguments surfaces at the first awaited call. */
+  constructor(connection: Connection, name: string, given: Record<string, unknown> | undefined) {
+    this.#connection = connection
+    this.name = name
+    this.#terms = termsOf(name, given)
+    this.#declared = !(this.#terms instanceof PieceworkError) && this.#terms.policy === null
+    this.dead = new DeadLettersClient(connection, () => this.#ready())
+    if (!this.#declared) connection.prepares(this.#prepare)
+  }
+
+  enqueue(payload: unknown, options?: TaskOptions): Promise<EnqueuedTask> {
+    // Not an async function: on this path each promise counts.
+    try {
+      const task = this.#task(payload, options)
+      if (task instanceof Promise) return task.then((made) => this.#send(made, options?.tx))
+      return this.#send(task, options?.tx)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async enqueueMany(
+    items: Iterable<unknown> | AsyncIterable<unknown>,
+    given?: BulkOptions | ((payload: unknown, index: number) => BulkOptions | undefined),
+  ): Promise<EnqueuedMany> {
+    await this.#ready()
+    if (typeof given !== 'function') checkOptions('enqueueMany', given)
+    return enqueueAll(this.#connection, items, (payload, index) => {
+      const options = typeof given === 'function' ? given(payload, index) : given
+      if (typeof given === 'function') checkOptions('enqueueMany', options)
+      return this.#bulkTask(payload, options)
+    })
+  }
+
+  work(handler: unknown, options: WorkerOptions = {}): Worker {
+    const { ports } = this.#connection
+    let plan: HandlerPlan = { handlers: new Map(), types: [] }
+    let prepared: Promise<Policy>
+    try {
+      this.#connection.hiring()
+      const { definition } = this.#agreed()
+      checkWorkerOptions(options)
+      plan = planHandlers(handler, definition.types, options.types)
+      this.#connection.working()
+      prepared = this.#prepare()
+    } catch (error) {
+      prepared = Promise.reject(error)
+    }
+    // Whoever awaits worker.ready hears it.
+    prepared.catch(() => {})
+    const worker: Worker = this.#connection.startWorker({
+      ports,
+      queue: this.name,
+      ...plan,
+      decode: (type, text) => this.#agreed().definition.decode(type, text),
+      prepared,
+      options,
+      stopped: () => this.#connection.dismiss(worker),
+    })
+    this.#connection.employ(worker)
+    return worker
+  }
+
+  async drained(options?: DrainOptions): Promise<{ dead: number }> {
+    return drained(this.#connection, await this.#ready(), options)
+  }
+
+  async stats(): Promise<QueueStats> {
+    const name = await this.#ready()
+    const figures = await this.#connection.reading().measure([name], false)
+    return queueStats(figures, name, (await readQueue(this.#connection, name))?.paused ?? false)
+  }
+
+  async get(id: string): Promise<Task | { state: 'gone' }> {
+    const name = await this.#ready()
+    const page = await this.#connection.reading().select('task', { ids: [checkName('id', id)] }, null)
+    const row = page.items[0] as TaskRecord | undefined
+    return row === undefined || row.queue !== name ? { state: 'gone' } : taskFrom(row)
+  }
+
+  async list(filter: TaskListFilter = {}): Promise<Listing<Task>> {
+    const name = await this.#ready()
+    checkOptions('list', filter)
+    const { cursor, ...rest } = filter
+    const page = await this.#connection.reading().select('task', filterFor(name, rest), cursor ?? null)
+    return { items: (page.items as unknown as TaskRecord[]).map(taskFrom), next: page.next }
+  }
+
+  async cancel(target: string | TaskFilter | { all: true }): Promise<{ cancelled: number; asked: number }> {
+    const name = await this.#ready()
+    const given: Record<string, unknown> = typeof target === 'string' ? { ids: [target] } : { ...target }
+    checkOptions('cancel', typeof target === 'string' ? given : target)
+    checkMeant('cancel', given)
+    const filter = filterFor(name, given)
+    const states = filter.states ?? ['scheduled', 'waiting', 'ready', 'leased']
+    const done = await amendAll(this.#connection, { ...filter, states }, { do: 'cancel' }, false)
+    return { cancelled: done.changed, asked: done.asked }
+  }
+
+  async pause(): Promise<void> {
+    await pauseQueue(this.#connection, await this.#ready(), true)
+  }
+
+  async resume(): Promise<void> {
+    await pauseQueue(this.#connection, await this.#ready(), false)
+  }
+
+  async configure(policy: PolicyPatch | null): Promise<Policy> {
+    return configureQueue(this.#connection, await this.#ready(), policy)
+  }
+
+  /** The terms; throws what queue() was refused for. */
+  #agreed(): Terms {
+    if (this.#terms instanceof PieceworkError) throw this.#terms
+    return this.#terms
+  }
+
+  /** The queue's name once its policy is declared. */
+  async #ready(): Promise<string> {
+    const { name } = this.#agreed()
+    if (!this.#declared) await this.#prepare()
+    return name
+  }
+
+  /** Declares the code's policy once and answers what is in force; a store that failed is asked again next time. */
+  readonly #prepare = (): Promise<Policy> => {
+    if (this.#terms instanceof PieceworkError) return Promise.reject(this.#terms)
+    this.#declaring ??= declarePolicy(this.#connection, this.#terms.name, this.#terms.policy).then(
+      (policy) => {
+        this.#declared = true
+        this.#connection.prepared(this.#prepare)
+        return policy
+      },
+      (error) => {
+        this.#declaring = null
+        throw error
+      },
+    )
+    return this.#declaring
+  }
+
+  /** The engine's task; a promise only when the schema is asynchronous. */
+  #task(payload: unknown, options: TaskOptions | undefined): NewTask | Promise<NewTask> {
+    const { name, definition } = this.#agreed()
+    if (options !== undefined) checkOptions('enqueue', options)
+    definition.checkType(options?.type)
+    const text = definition.encode(options?.type, payload)
+    if (text instanceof Promise) return text.then((checked) => taskOf(name, checked, options))
+    return taskOf(name, text, options)
+  }
+
+  #send(task: NewTask, tx: unknown): Promise<EnqueuedTask> {
+    if (!this.#declared) return this.#prepare().then(() => this.#send(task, tx))
+    if (tx === undefined) return this.#connection.enqueue(task)
+    return this.#connection.enqueueAll([task], tx).then((answers) => answers[0] as EnqueuedTask)
+  }
+
+  #bulkTask(payload: unknown, options: BulkOptions | undefined): BulkTask | Promise<BulkTask> {
+    const { name, definition } = this.#agreed()
+    const bury = options?.onInvalid === 'bury'
+    const made = (text: string): BulkTask => ({ task: taskOf(name, text, options), tx: options?.tx })
+    const lenient = (error: unknown): BulkTask => {
+      // What JSON can hold is stored as it is; the schema refuses it at its claim, which buries it with its issues.
+      if (bury && error instanceof PieceworkError && error.code === 'PW_PAYLOAD_INVALID')
+        return made(encodePayload(payload))
+      throw error
+    }
+    definition.checkType(options?.type)
+    try {
+      const text = definition.encode(options?.type, payload)
+      return text instanceof Promise ? text.then(made, lenient) : made(text)
+    } catch (error) {
+      return lenient(error)
+    }
+  }
+}
+
+function termsOf(name: unknown, given: Record<string, unknown> | undefined): Terms | PieceworkError {
+  try {
+    checkName('queue name', name)
+    if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given))) {
+      throw new PieceworkError('PW_OPTION_INVALID', `The options of queue are ${shown(given)}; they must be an object.`)
+    }
+    const { schema, types, ...policy } = given ?? {}
+    const fields = Object.keys(policy).filter((field) => policy[field] !== undefined)
+    const known = Object.keys(policyDefaults)
+    const strange = fields.find((field) => !known.includes(field))
+    if (strange !== undefined) throw unknownOption('queue', strange, ['schema', 'types', ...known])
+    const patch = fields.length === 0 ? null : checkPolicy(policy)
+    return { name: name as string, definition: new Definition(schema, types), policy: patch }
+  } catch (error) {
+    if (error instanceof PieceworkError) return error
+    throw error
+  }
+}
