@@ -1,8 +1,9 @@
 // Finds the engine for a URL or a descriptor; drivers are loaded only when asked for.
+
+import type { Descriptor, Engine } from '../engine/contract.js'
 import type { Clock, Random } from '../ground/clock.js'
 import { systemClock, systemRandom } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
-import type { Descriptor, Engine } from '../engine/contract.js'
 import { shown } from '../task/limits.js'
 import type { SqliteOptions } from './sqlite/engine.js'
 import { sqliteEngine } from './sqlite/engine.js'
@@ -29,4 +30,7 @@ export function engineFrom(descriptor: Descriptor, options: OpenOptions = {}): E
   return sqliteEngine(String(descriptor.file), ports(options), { ...options, ...descriptor })
 }
 
-const ports = (options: OpenOptions) => ({ clock: options.clock ?? systemClock, random: options.random ?? systemRandom })
+const ports = (options: OpenOptions) => ({
+  clock: options.clock ?? systemClock,
+  random: options.random ?? systemRandom,
+})

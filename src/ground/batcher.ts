@@ -18,14 +18,10 @@ interface Entry<I, O> {
  * Collects items of one turn, hands at most `max` of them to `flush`, and keeps one flush in flight.
  * `flush` must answer with an array of equal length and order; when it throws, every item of that flush rejects.
  */
-export function batcher<I, O>(
-  clock: Clock,
-  max: number,
-  flush: (items: I[]) => Promise<readonly O[]>,
-): Batcher<I, O> {
+export function batcher<I, O>(clock: Clock, max: number, flush: (items: I[]) => Promise<readonly O[]>): Batcher<I, O> {
   let pending: Entry<I, O>[] = []
   let busy = false
-  let idlers: (() => void)[] = []
+  const idlers: (() => void)[] = []
 
   const send = async () => {
     const entries = pending.length <= max ? pending : pending.slice(0, max)

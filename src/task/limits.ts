@@ -87,7 +87,9 @@ const policySchema = v.strictObject({
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
 export type PolicyPatch = {
-  [F in keyof Policy]?: (Policy[F] extends object ? { [G in keyof Policy[F]]?: Policy[F][G] | undefined } : Policy[F]) | undefined
+  [F in keyof Policy]?:
+    | (Policy[F] extends object ? { [G in keyof Policy[F]]?: Policy[F][G] | undefined } : Policy[F])
+    | undefined
 }
 
 /** Answers the patch without undefined fields; throws PW_OPTION_UNKNOWN with a suggestion, or PW_OPTION_INVALID. */
@@ -106,7 +108,9 @@ export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
   if (!result.success) {
     const issue = result.issues[0]
     const path = issue.path?.map((step) => String(step.key)).join('.') ?? ''
-    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, { field: path })
+    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, {
+      field: path,
+    })
   }
   return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
 }
@@ -153,7 +157,10 @@ export function checkName(what: string, name: unknown): string {
     else if (code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0xd800 && code <= 0xdfff)) {
       const kind = code >= 0xd800 ? 'a lone surrogate' : 'a control character'
       const point = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
-      throw new PieceworkError('PW_NAME_INVALID', `The ${what} has ${kind} (${point}) at offset ${i}.`, { what, offset: i })
+      throw new PieceworkError('PW_NAME_INVALID', `The ${what} has ${kind} (${point}) at offset ${i}.`, {
+        what,
+        offset: i,
+      })
     }
   }
   return name
@@ -172,7 +179,8 @@ export function checkWhole(what: string, value: unknown, min: number, max: numbe
 /** A value as it can stand in an error: short, and never an exception of its own. */
 export function shown(value: unknown): string {
   try {
-    const text = typeof value === 'string' ? JSON.stringify(value) : typeof value === 'bigint' ? `${value}n` : String(value)
+    const text =
+      typeof value === 'string' ? JSON.stringify(value) : typeof value === 'bigint' ? `${value}n` : String(value)
     return text.length > 80 ? `${text.slice(0, 77)}…` : text
   } catch {
     return typeof value

@@ -26,7 +26,8 @@ export function amend(
   actor: string,
   bounds: { max: number; dryRun: boolean },
 ): Amended {
-  if (change.do === 'move') throw new PieceworkError('PW_OPTION_INVALID', 'This engine cannot move tasks between queues.')
+  if (change.do === 'move')
+    throw new PieceworkError('PW_OPTION_INVALID', 'This engine cannot move tasks between queues.')
   const allowed = touches[change.do].filter((state) => filter.states?.includes(state) ?? true)
   const rows = find(s, { ...filter, states: allowed }, bounds.max)
   const answer: Amended = { changed: 0, asked: 0, ids: rows.map((row) => String(row.id)) }
@@ -60,19 +61,19 @@ function apply(s: Session, row: HeldRow, change: Change): void {
     case 'purge':
       if (from === 'leased') return void s.q.askCancel.run(row.id)
       s.q.remove.run(row.id)
-      s.count(change.do, row, from, null)
+      s.count(change.do, row.type, from, null)
       s.countBatch(row.batch, 'cancelled')
       return ended(s, row, true)
     case 'discard':
       s.q.remove.run(row.id)
       s.q.dropDead.run(row.id)
-      s.count('discard', row, 'dead', null)
+      s.count('discard', row.type, 'dead', null)
       s.countBatch(row.batch, 'dead', -1)
       s.countBatch(row.batch, 'cancelled')
       return ended(s, row, true)
     case 'edit':
       s.q.edit.run(change.payload, row.id)
-      return s.count('edit', row, 'dead', 'dead')
+      return s.count('edit', row.type, 'dead', 'dead')
     case 'redrive':
       return redrive(s, row)
     case 'move':
@@ -88,7 +89,7 @@ function redrive(s: Session, row: HeldRow): void {
   s.q.dropDead.run(row.id)
   s.q.redrive.run(code[to], s.now - row.priority * headStartMs, dueAt, dedupFor(s, row), row.id)
   if (dueAt !== s.now) s.catalog.mix(row.type)
-  s.count('redrive', row, 'dead', to)
+  s.count('redrive', row.type, 'dead', to)
   s.countBatch(row.batch, 'dead', -1)
   if (row.key !== null) s.touchLane(row.queue, row.key)
 }

@@ -153,7 +153,10 @@ export class Catalog {
   private keepType(row: TypeRow): TypeRow {
     this.types.set(row.id, row)
     let names = this.typesByQueue.get(row.queue)
-    if (!names) this.typesByQueue.set(row.queue, (names = new Map()))
+    if (!names) {
+      names = new Map()
+      this.typesByQueue.set(row.queue, names)
+    }
     names.set(row.name, row)
     return row
   }

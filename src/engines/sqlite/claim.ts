@@ -1,9 +1,9 @@
 // Hands out the ready tasks with the lowest places under a new lease.
-import type { Blocker, Claimed, ClaimAsk, ClaimedTask, Want } from '../../engine/contract.js'
+import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import { answerKeepMs } from '../../task/limits.js'
 import { type ClaimedRow, receiptText } from './rows.js'
 import type { Session } from './session.js'
-import { sweepDue } from './sweep.js'
+import { nextDueMs, sweepDue } from './sweep.js'
 import { workerId } from './workers.js'
 
 /** Types in one claim statement; a queue with more of them claims from those that have ready tasks. */
@@ -41,31 +41,33 @@ function claimWant(
   const types = claimable(s, queue.id, want.types)
   if (types.length === 0) return
   const policy = s.catalog.policyOf(queue.id)
+  const { wallShift } = s
   const leaseMs = ask.leaseMs ?? policy.leaseMs
   const rows = s.q.claim(types.length).all(...claimParams(s, leaseMs, worker, types, want.max)) as ClaimedRow[]
   // `returning` answers in no promised order.
-  if (rows.length > 1) rows.sort((a, b) => a.place - b.place || a.id - b.id)
+  if (rows.length > 1) rows.sort(byPlace)
   for (const row of rows) {
-    s.count('claim', row, 'ready', 'leased')
+    const [id, type, number, spent, fence, nonce, key, batch, deaths, enqueuedAt, dueAt, , headers, payload] = row
+    s.count('claim', type, 'ready', 'leased')
     s.claimed = true
     deliveries.push({
-      receipt: receiptText(row),
-      id: String(row.id),
+      receipt: receiptText({ id, fence, nonce, type }),
+      id: String(id),
       queue: want.queue,
-      type: s.catalog.typeById(row.type)?.name ?? want.queue,
-      key: row.key,
-      batch: s.catalog.batchName(row.batch),
-      number: row.number,
-      fence: row.fence,
-      spent: row.spent,
-      deaths: row.deaths,
+      type: s.catalog.typeById(type)?.name ?? want.queue,
+      key,
+      batch: s.catalog.batchName(batch),
+      number,
+      fence,
+      spent,
+      deaths,
       deliveriesMax: policy.deliveriesMax,
-      enqueuedAt: row.enqueuedAt + s.wallShift,
-      waitedMs: s.now - row.dueAt,
+      enqueuedAt: enqueuedAt + wallShift,
+      waitedMs: s.now - dueAt,
       leaseMs,
       timeoutMs: policy.timeoutMs,
-      payload: row.payload,
-      headers: row.headers,
+      payload,
+      headers,
     })
   }
 }
@@ -90,13 +92,7 @@ function claimable(s: Session, queue: number, names: readonly string[] | null): 
 const readyNow = (s: Session, type: number): number =>
   (s.q.readyOf.get(type) as { ready: number }).ready + s.addedReady(type)
 
-/** Milliseconds until the next scheduled task is due or the next lease ends; null when there is neither. */
-export function nextDueMs(s: Session): number | null {
-  const due = (s.q.nextDue.get() as { at: number | null }).at
-  const end = (s.q.nextEnd.get() as { at: number | null }).at
-  const next = due === null ? end : end === null ? due : Math.min(due, end)
-  return next === null ? null : Math.max(0, next - s.now)
-}
+const byPlace = (a: ClaimedRow, b: ClaimedRow) => a[11] - b[11] || a[0] - b[0]
 
 const requestName = (ask: ClaimAsk) => `claim ${ask.worker} ${ask.requestId}`
 

@@ -11,7 +11,8 @@ type Patch = Record<string, unknown>
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
   if (kind === 'queue' && patch !== null) return { ...configureQueue(s, name, patch, actor) }
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
-  if (kind === 'batch') return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
+  if (kind === 'batch')
+    return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
   throw new PieceworkError('PW_OPTION_INVALID', `This engine cannot configure a ${kind} with ${JSON.stringify(patch)}.`)
 }
 

@@ -1,14 +1,12 @@
 // The SQLite engine: one file, many processes, group commit; each verb is one call inside a shared transaction.
-import type { Database } from 'better-sqlite3'
+
 import { resolve } from 'node:path'
-import type { Clock, Random } from '../../ground/clock.js'
-import { pause } from '../../ground/clock.js'
-import { PieceworkError } from '../../ground/errors.js'
+import type { Database } from 'better-sqlite3'
 import type {
   Amended,
   Change,
-  Claimed,
   ClaimAsk,
+  Claimed,
   Descriptor,
   Engine,
   Enqueued,
@@ -23,6 +21,9 @@ import type {
   Verdict,
   WorkerInfo,
 } from '../../engine/contract.js'
+import type { Clock, Random } from '../../ground/clock.js'
+import { pause } from '../../ground/clock.js'
+import { PieceworkError } from '../../ground/errors.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { answerKeepMs } from '../../task/limits.js'
 import { amend } from './amend.js'
@@ -35,7 +36,7 @@ import { measure } from './measure.js'
 import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
-import { connectFile, migrateStore, setClock, type StoreOptions } from './store.js'
+import { connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
 import { sweep } from './sweep.js'
 import { noSync, type Syncer, walSyncer } from './sync.js'
 import { busyMs, Turn } from './turn.js'
@@ -100,7 +101,7 @@ class SqliteEngine implements Engine {
   }
 
   async migrate(dryRun: boolean): Promise<string[]> {
-    const db = connectFile(this.file, (await driver()), this.options)
+    const db = connectFile(this.file, await driver(), this.options)
     try {
       return await this.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
     } finally {
@@ -126,11 +127,7 @@ class SqliteEngine implements Engine {
     )
   }
 
-  settle(
-    by: { worker: string; flush: string | null },
-    verdicts: readonly Verdict[],
-    tx?: unknown,
-  ): Promise<Outcome[]> {
+  settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
     refuseTx(tx)
     const request = by.flush === null ? null : `settle ${by.worker} ${by.flush}`
     return this.write((s) => answered(s, request, () => settle(s, verdicts)), always)
@@ -156,7 +153,9 @@ class SqliteEngine implements Engine {
 
   async sweep(max: number): Promise<Swept> {
     const { session, liveness, turn } = this.use()
-    const dead = this.read(() => (session.q.workers.all() as WorkerRow[]).filter((row) => isDead(row, session, liveness)))
+    const dead = this.read(() =>
+      (session.q.workers.all() as WorkerRow[]).filter((row) => isDead(row, session, liveness)),
+    )
     const quiet = dead.length === 0 && turn.idle && this.read(() => nothingDue(session))
     if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
     const swept = await this.write(
@@ -214,7 +213,13 @@ class SqliteEngine implements Engine {
       if (moved) syncer.now()
       const liveness =
         this.options.liveness ?? (this.file === ':memory:' ? noLiveness : fileLiveness(this.file, Sqlite))
-      const session = new Session(db, clock, random, () => syncer.now(), (types) => signal(types))
+      const session = new Session(
+        db,
+        clock,
+        random,
+        () => syncer.now(),
+        (types) => signal(types),
+      )
       const turn = new Turn(db, this.file, clock, random, syncer, session)
       const version = db.prepare('pragma data_version').pluck()
       const wake = new Wake(

@@ -1,6 +1,7 @@
 // Puts new tasks into the store: numbers, places, dedup keys, identities, and the first of a key straight to ready.
-import { PieceworkError } from '../../ground/errors.js'
+
 import type { Enqueued, NewTask } from '../../engine/contract.js'
+import { PieceworkError } from '../../ground/errors.js'
 import type { State } from '../../task/lifecycle.js'
 import { states } from '../../task/lifecycle.js'
 import { dropsAtDeadline } from './rows.js'
@@ -24,7 +25,7 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     }
     const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
     const state = insert(s, task, id, queue.id, type.id, batch)
-    s.count('enqueue', { type: type.id, batch }, null, state)
+    s.count('enqueue', type.id, null, state)
     s.countBatch(batch, 'total')
     const answer: Enqueued = { id: String(id), state, duplicate: false }
     answers.push(answer)
@@ -99,7 +100,9 @@ function batchFor(s: Session, seen: Map<string, number>, name: string): number {
   if (id === undefined) {
     const row = s.q.batchByName.get(name) as { id: number; sealedAt: number | null } | undefined
     if (row && row.sealedAt !== null) {
-      throw new PieceworkError('PW_BATCH_SEALED', `The batch "${name}" is sealed; nothing can be added to it.`, { name })
+      throw new PieceworkError('PW_BATCH_SEALED', `The batch "${name}" is sealed; nothing can be added to it.`, {
+        name,
+      })
     }
     id = row?.id ?? Number(s.q.addBatch.run(name, s.now).lastInsertRowid)
     seen.set(name, id)

@@ -7,7 +7,8 @@ export function translated(error: unknown, file: string): PieceworkError {
   const { code = '', message = String(error) } = error as { code?: string; message?: string }
   const make = (pw: ConstructorParameters<typeof PieceworkError>[0], text: string) =>
     new PieceworkError(pw, `${text} (${code || 'error'}: ${message})`, { file, code }, { cause: error })
-  if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return make('PW_DISK_FULL', `No room for ${file}.`)
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT')
+    return make('PW_DISK_FULL', `No room for ${file}.`)
   if (code.startsWith('SQLITE_READONLY') || code === 'EACCES' || code === 'EROFS' || code === 'EPERM') {
     return make('PW_STORE_READONLY', `${file} cannot be written.`)
   }

@@ -11,5 +11,8 @@ export function fingerprint(reason: string, error: ErrorText | null): string {
     .replace(/\S*[\\/]\S+/g, '?')
     .replace(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi, '?')
     .replace(/0x[0-9a-f]+|\d+/gi, '#')
-  return createHash('sha256').update(`${error?.code ?? reason}\n${shape}`).digest('hex').slice(0, 12)
+  return createHash('sha256')
+    .update(`${error?.code ?? reason}\n${shape}`)
+    .digest('hex')
+    .slice(0, 12)
 }

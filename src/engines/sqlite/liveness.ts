@@ -1,9 +1,10 @@
 // How a dead process is known at once: each process holds an exclusive lock on a file that the kernel lets go with it.
-import type DatabaseConstructor from 'better-sqlite3'
-import type { Database } from 'better-sqlite3'
+
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import type DatabaseConstructor from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { isBusy } from './errors.js'
 
 /** The liveness port of the engine; a simulator decides by itself who lives. */

@@ -21,23 +21,26 @@ export interface HeldRow {
   priority: number
 }
 
-/** What the claim statement answers of a task. */
-export interface ClaimedRow {
-  id: number
-  type: number
-  number: number
-  spent: number
-  fence: number
-  nonce: number
-  key: string | null
-  batch: number | null
-  deaths: number
-  enqueuedAt: number
-  dueAt: number
-  place: number
-  payload: string
-  headers: string | null
-}
+/** What the ack statement answers: no more than ending a task needs, since each column costs. */
+export type AckedRow = Pick<HeldRow, 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'>
+
+/** What the claim statement answers of a task: `claimedColumns` in their order. */
+export type ClaimedRow = [
+  id: number,
+  type: number,
+  number: number,
+  spent: number,
+  fence: number,
+  nonce: number,
+  key: string | null,
+  batch: number | null,
+  deaths: number,
+  enqueuedAt: number,
+  dueAt: number,
+  place: number,
+  headers: string | null,
+  payload: string,
+]
 
 export const cancelAsked = 1
 export const dropsAtDeadline = 2
@@ -54,21 +57,20 @@ export const receiptText = (row: Receipt): string => `${row.id}.${row.fence}.${r
 
 /** The parts of a receipt; null for text that never was one. */
 export function parseReceipt(text: string): Receipt | null {
-  const parts = text.split('.')
-  if (parts.length !== 4) return null
-  const [id, fence, nonce, type] = parts.map(wholeNumber)
-  if (id === undefined || fence === undefined || nonce === undefined || type === undefined) return null
-  return { id, fence, nonce, type }
-}
-
-function wholeNumber(text: string): number | undefined {
-  if (text.length === 0 || text.length > 16) return undefined
+  const parts = [0, 0, 0, 0]
+  let part = 0
+  let digits = 0
   for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code < 48 || code > 57) return undefined
+    const digit = text.charCodeAt(i) - 48
+    if (digit >= 0 && digit <= 9 && ++digits <= 16) parts[part] = (parts[part] as number) * 10 + digit
+    else if (text.charCodeAt(i) === 46 && digits > 0 && part < 3) {
+      part++
+      digits = 0
+    } else return null
   }
-  return Number(text)
+  if (part < 3 || digits === 0) return null
+  return { id: parts[0] as number, fence: parts[1] as number, nonce: parts[2] as number, type: parts[3] as number }
 }
 
 /** A task id as a number; null when the text is no id. */
-export const parseId = (text: string): number | null => wholeNumber(text) ?? null
+export const parseId = (text: string): number | null => (/^\d{1,16}$/.test(text) ? Number(text) : null)

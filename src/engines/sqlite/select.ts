@@ -25,7 +25,9 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
     case 'batch':
       return batches(s, filter, cursor, limit)
     case 'worker':
-      return whole((s.q.workers.all() as WorkerRow[]).filter(named(filter)).map((row) => workerRecord(row, s.wallShift)))
+      return whole(
+        (s.q.workers.all() as WorkerRow[]).filter(named(filter)).map((row) => workerRecord(row, s.wallShift)),
+      )
     case 'audit':
       return audits(s, filter, cursor, limit)
     default:
@@ -70,7 +72,8 @@ export function whereOf(s: Session, filter: Filter): { where: string; params: un
 
 /** Tasks with their dead letter beside them; a filter on the dead alone walks the dead, not the backlog. */
 export function fromTasks(filter: Filter): string {
-  const deadOnly = filter.states?.length === 1 && filter.states[0] === 'dead' && !filter.ids && filter.batch === undefined
+  const deadOnly =
+    filter.states?.length === 1 && filter.states[0] === 'dead' && !filter.ids && filter.batch === undefined
   return deadOnly
     ? 'piecework_dead dead cross join piecework_task task on task.id = dead.task'
     : 'piecework_task task left join piecework_dead dead on dead.task = task.id and task.state = 5'
@@ -133,7 +136,9 @@ function taskRecord(s: Session, row: TaskRow): TaskRecord {
 function histories(s: Session, filter: Filter): Page {
   const ids = JSON.stringify((filter.ids ?? []).map(parseId))
   const rows = s.db
-    .prepare('select * from piecework_history where task in (select value from json_each(?)) order by task, endedAt, number')
+    .prepare(
+      'select * from piecework_history where task in (select value from json_each(?)) order by task, endedAt, number',
+    )
     .all(ids) as (Omit<HistoryRecord, 'task'> & { task: number })[]
   return whole(
     rows.map((row) => ({

@@ -20,12 +20,6 @@ const columnOf = Object.fromEntries(columns.map((name, i) => [name, i])) as Reco
 const batchColumns = { total: 0, done: 1, dead: 2, cancelled: 3, retries: 4, returned: 5 } as const
 type BatchColumn = keyof typeof batchColumns
 
-/** The row fields that counting needs. */
-export interface Counted {
-  type: number
-  batch: number | null
-}
-
 export class Session {
   readonly q: Statements
   readonly catalog: Catalog
@@ -141,14 +135,14 @@ export class Session {
   }
 
   /** Counts one step of a task's life; every write of a state goes with one call of it. */
-  count(event: LifeEvent, task: Counted, from: State | null, to: State | null): void {
+  count(event: LifeEvent, type: number, from: State | null, to: State | null): void {
     assert(allows(event, from, to), `the life cycle has ${event} from ${from} to ${to}`)
-    const deltas = this.figures(task.type)
+    const deltas = this.figures(type)
     if (from !== null) add(deltas, columnOf[from], -1)
     if (to !== null) add(deltas, columnOf[to], 1)
     const total = lifecycle[event].counts
     if (total !== null) add(deltas, columnOf[total], 1)
-    if (to === 'ready') this.woken.add(task.type)
+    if (to === 'ready') this.woken.add(type)
   }
 
   countStale(type: number): void {
@@ -163,7 +157,10 @@ export class Session {
   countBatch(batch: number | null, column: BatchColumn, delta = 1): void {
     if (batch === null) return
     let deltas = this.batches.get(batch)
-    if (!deltas) this.batches.set(batch, (deltas = new Float64Array(6)))
+    if (!deltas) {
+      deltas = new Float64Array(6)
+      this.batches.set(batch, deltas)
+    }
     add(deltas, batchColumns[column], delta)
   }
 
@@ -179,8 +176,8 @@ export class Session {
       const { width } = this.catalog.policyOf(queue).perKey
       const { n } = this.q.slots.get(queue, key, width) as { n: number }
       if (n >= width) continue
-      for (const row of this.q.promote.all(queue, key, width - n) as (Counted & { id: number })[]) {
-        this.count('promote', row, 'waiting', 'ready')
+      for (const row of this.q.promote.all(queue, key, width - n) as { id: number; type: number }[]) {
+        this.count('promote', row.type, 'waiting', 'ready')
         promoted.add(row.id)
       }
     }
@@ -195,7 +192,10 @@ export class Session {
 
   private figures(type: number): Float64Array {
     let deltas = this.tally.get(type)
-    if (!deltas) this.tally.set(type, (deltas = new Float64Array(columns.length)))
+    if (!deltas) {
+      deltas = new Float64Array(columns.length)
+      this.tally.set(type, deltas)
+    }
     return deltas
   }
 

@@ -1,11 +1,11 @@
 // Ends deliveries: ack, retry, release and bury, each fenced by its receipt; and what follows from a task's end.
 import type { ErrorText, Held, ReleasedBy, Verdict } from '../../engine/contract.js'
 import type { LifeEvent, Outcome, State } from '../../task/lifecycle.js'
-import type { HistoryRecord } from '../../task/records.js'
 import { states } from '../../task/lifecycle.js'
+import type { HistoryRecord } from '../../task/records.js'
 import { backoffMs } from '../../task/retry.js'
 import { fingerprint } from './fingerprint.js'
-import { cancelAsked, type HeldRow, parseReceipt } from './rows.js'
+import { type AckedRow, cancelAsked, type HeldRow, parseReceipt, type Receipt } from './rows.js'
 import type { Session } from './session.js'
 import { code } from './statements.js'
 
@@ -18,19 +18,10 @@ export function settle(s: Session, verdicts: readonly Verdict[]): Outcome[] {
 function settleOne(s: Session, verdict: Verdict): Outcome {
   const receipt = parseReceipt(verdict.receipt)
   if (!receipt) return 'stale'
-  const statement = verdict.do === 'ack' ? s.q.ack : s.q.held
-  const row = statement.get(receipt.id, receipt.fence, receipt.nonce) as HeldRow | undefined
-  if (!row) {
-    if (s.catalog.typeById(receipt.type)) s.countStale(receipt.type)
-    return 'stale'
-  }
+  if (verdict.do === 'ack') return ack(s, receipt)
+  const row = s.q.held.get(receipt.id, receipt.fence, receipt.nonce) as HeldRow | undefined
+  if (!row) return stale(s, receipt)
   switch (verdict.do) {
-    case 'ack':
-      s.count('ack', row, states[row.state - 1] as State, null)
-      s.countBatch(row.batch, 'done')
-      // A first delivery acked under its lease has no history to remove: the common case costs no statement.
-      ended(s, row, row.number > 1 || row.state !== code.leased)
-      return 'done'
     case 'retry':
       return retry(s, row, verdict.error, verdict.delayMs)
     case 'release':
@@ -41,6 +32,22 @@ function settleOne(s: Session, verdict: Verdict): Outcome {
   }
 }
 
+function ack(s: Session, receipt: Receipt): Outcome {
+  const row = s.q.ack.get(receipt.id, receipt.fence, receipt.nonce) as AckedRow | undefined
+  if (!row) return stale(s, receipt)
+  s.count('ack', row.type, states[row.state - 1] as State, null)
+  s.countBatch(row.batch, 'done')
+  // A first delivery acked under its lease has no history to remove: the common case costs no further statement.
+  const first = row.number === 1 && row.state === code.leased
+  ended(s, { ...row, id: receipt.id, queue: s.catalog.typeById(row.type)?.queue ?? 0 }, !first)
+  return 'done'
+}
+
+function stale(s: Session, receipt: Receipt): 'stale' {
+  if (s.catalog.typeById(receipt.type)) s.countStale(receipt.type)
+  return 'stale'
+}
+
 function retry(s: Session, row: HeldRow, error: ErrorText, delayMs: number | undefined): Outcome {
   const policy = s.catalog.policyOf(row.queue)
   history(s, row, error.code === 'PW_TIMEOUT' ? 'timeout' : 'retry', error)
@@ -49,7 +56,7 @@ function retry(s: Session, row: HeldRow, error: ErrorText, delayMs: number | und
   if (row.flags & cancelAsked) return cancelled(s, 'retry', row)
   const dueAt = s.now + (delayMs ?? backoffMs(policy.backoff, row.spent, s.random))
   s.q.schedule.run(dueAt, dueAt, dueAt - row.priority * policy.headStartMs, row.id)
-  s.count('retry', row, 'leased', 'scheduled')
+  s.count('retry', row.type, 'leased', 'scheduled')
   return 'scheduled'
 }
 
@@ -70,11 +77,11 @@ function release(s: Session, row: HeldRow, by: ReleasedBy, delayMs = 0, error?: 
     s.catalog.mix(row.type)
     const dueAt = s.now + delayMs
     s.q.snooze.run(dueAt, dueAt, spent, releases, row.id)
-    s.count('release', row, 'leased', 'scheduled')
+    s.count('release', row.type, 'leased', 'scheduled')
     return 'scheduled'
   }
   s.q.giveBack.run(spent, releases, row.id)
-  s.count('release', row, 'leased', 'ready')
+  s.count('release', row.type, 'leased', 'ready')
   return 'ready'
 }
 
@@ -98,7 +105,7 @@ export function end(
   s.q.kill.run(hold ? row.slot : 0, row.id)
   const text = error?.text ?? null
   s.q.addDead.run(row.id, row.type, reason, error?.code ?? null, text, fingerprint(reason, error), s.now)
-  s.count(event, row, from, 'dead')
+  s.count(event, row.type, from, 'dead')
   s.countBatch(row.batch, 'dead')
   // A dead task gives its dedup key up, so that the same work can be asked for again.
   if (row.dedupKey !== null) s.q.dropDedup.run(row.queue, row.dedupKey, row.id)
@@ -109,7 +116,7 @@ export function end(
 /** Any end but an ack of a task that somebody asked to cancel. */
 export function cancelled(s: Session, event: LifeEvent, row: HeldRow): 'cancelled' {
   s.q.remove.run(row.id)
-  s.count(event, row, 'leased', null)
+  s.count(event, row.type, 'leased', null)
   s.countCancelled(row.type)
   s.countBatch(row.batch, 'cancelled')
   ended(s, row, true)
@@ -117,7 +124,7 @@ export function cancelled(s: Session, event: LifeEvent, row: HeldRow): 'cancelle
 }
 
 /** What follows when a task's row is gone: its dedup key's window, its history, its key's next. */
-export function ended(s: Session, row: HeldRow, hasHistory: boolean): void {
+export function ended(s: Session, row: Pick<HeldRow, 'id' | 'queue' | 'key' | 'dedupKey'>, hasHistory: boolean): void {
   if (row.dedupKey !== null) {
     const { dedupWindowMs } = s.catalog.policyOf(row.queue)
     if (dedupWindowMs > 0) s.q.endDedup.run(s.now + dedupWindowMs, row.queue, row.dedupKey, row.id)
@@ -144,12 +151,11 @@ export function extend(
     const row = parts && (s.q.holding.get(parts.id, parts.fence, parts.nonce) as HeldRow | undefined)
     // A lapsed receipt whose worker was declared dead has no worker: only ack works on it.
     if (!row || row.worker === null) {
-      if (parts && s.catalog.typeById(parts.type)) s.countStale(parts.type)
-      return 'stale'
+      return parts ? stale(s, parts) : 'stale'
     }
     s.q.extend.run(s.now + leaseMs, progress ?? null, row.id)
     if (row.state === code.ready) {
-      s.count('extend', row, 'ready', 'leased')
+      s.count('extend', row.type, 'ready', 'leased')
       s.q.dropLapse.run(row.id, row.number)
     }
     return row.flags & cancelAsked ? 'cancelled' : 'held'

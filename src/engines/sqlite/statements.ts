@@ -5,7 +5,8 @@ import type { Database, Statement } from 'better-sqlite3'
 export const code = { scheduled: 1, waiting: 2, ready: 3, leased: 4, dead: 5 } as const
 
 /** What the settling statements need to know of a task, in this order everywhere. */
-const held = 'id, queue, type, state, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence, worker, claimedAt, priority'
+const held =
+  'id, queue, type, state, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence, worker, claimedAt, priority'
 
 /** Parameters stand in the order of the text; what changes comes first, what it is found by comes last. */
 export const sql = {
@@ -39,7 +40,7 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   stateOf: 'select state from piecework_task where id = ?',
 
-  ack: `delete from piecework_task where id = ? and fence = ? and nonce = ? returning ${held}`,
+  ack: `delete from piecework_task where id = ? and fence = ? and nonce = ? returning type, state, number, key, batch, dedupKey`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
   heldBy: `select ${held} from piecework_task indexed by piecework_task_leased where state = 4 and worker = ?`,
@@ -77,7 +78,8 @@ export const sql = {
   mature: 'update piecework_task set state = ?, wakeAt = null, wallAt = null where id = ?',
   oldestHead: `select dueAt as at from piecework_task indexed by piecework_task_ready
     where type = ? and state = 3 order by place, id limit 1`,
-  oldestOfAll: 'select min(dueAt) as at from piecework_task indexed by piecework_task_ready where type = ? and state = 3',
+  oldestOfAll:
+    'select min(dueAt) as at from piecework_task indexed by piecework_task_ready where type = ? and state = 3',
   oldestLeases: `select type, min(claimedAt) as at from piecework_task indexed by piecework_task_leased
     where state = 4 group by type`,
   nextDue: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_scheduled where state = 1',
@@ -90,7 +92,7 @@ export const sql = {
   promote: `update piecework_task set state = 3, slot = 1 where id in (
     select id from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2 order by dueAt, id limit ?)
-    returning id, type, batch`,
+    returning id, type`,
   firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2`,
   edit: 'update piecework_task set payload = ? where id = ?',
@@ -138,6 +140,24 @@ export const sql = {
   addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
 } as const
 
+/** What a claim answers of a task, in this order: rows come as arrays, objects of 14 fields cost twice the claim. */
+export const claimedColumns = [
+  'id',
+  'type',
+  'number',
+  'spent',
+  'fence',
+  'nonce',
+  'key',
+  'batch',
+  'deaths',
+  'enqueuedAt',
+  'dueAt',
+  'place',
+  'headers',
+  'payload',
+] as const
+
 /** The claim for one or several types: one index walk a type, merged by place. */
 export function claimSql(types: number): string {
   const walk = `select id, place from piecework_task indexed by piecework_task_ready
@@ -150,7 +170,7 @@ export function claimSql(types: number): string {
   return `update piecework_task set state = 4, wakeAt = ?, number = number + 1, spent = spent + 1,
     fence = max(fence + 1, ?), nonce = random() & 281474976710655, worker = ?, claimedAt = ?
     where id in (${heads})
-    returning id, type, number, spent, fence, nonce, key, batch, deaths, enqueuedAt, dueAt, place, headers, payload`
+    returning ${claimedColumns.join(', ')}`
 }
 
 export type Statements = { readonly [Name in keyof typeof sql]: Statement<unknown[]> } & {
@@ -165,7 +185,10 @@ export function prepareAll(db: Database): Statements {
     ...prepared,
     claim(types: number) {
       let statement = claims.get(types)
-      if (!statement) claims.set(types, (statement = db.prepare(claimSql(types))))
+      if (!statement) {
+        statement = db.prepare(claimSql(types)).raw(true)
+        claims.set(types, statement)
+      }
       return statement
     },
   } as Statements

@@ -1,8 +1,9 @@
 // Opens a store's file: makes it, refuses what is not ours, brings its format up to date and sets its clock.
-import type DatabaseConstructor from 'better-sqlite3'
-import type { Database } from 'better-sqlite3'
+
 import { randomUUID } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import type DatabaseConstructor from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { translated } from './errors.js'
@@ -24,7 +25,8 @@ export interface StoreOptions {
 export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, options: StoreOptions): Database {
   if (file === ':memory:') return new Sqlite(file)
   if (!existsSync(file)) {
-    if (options.create === false) throw new PieceworkError('PW_STORE_MISSING', `There is no store at ${file}.`, { file })
+    if (options.create === false)
+      throw new PieceworkError('PW_STORE_MISSING', `There is no store at ${file}.`, { file })
     try {
       // Tasks may carry anything: only the owner may read them.
       closeSync(openSync(file, 'a', 0o600))

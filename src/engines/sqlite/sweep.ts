@@ -1,11 +1,10 @@
 // Ends leases whose time is over, matures what is due, buries what passed its deadline and prunes what is kept no longer.
 import type { Swept } from '../../engine/contract.js'
-import { nextDueMs } from './claim.js'
+import { states } from '../../task/lifecycle.js'
 import { cancelAsked, dropsAtDeadline, type HeldRow } from './rows.js'
 import type { Session } from './session.js'
 import { cancelled, end, ended, exhausted, history } from './settle.js'
 import { code } from './statements.js'
-import { states } from '../../task/lifecycle.js'
 
 const lost = (text: string) => ({ code: 'PW_LEASE_LOST', text })
 
@@ -48,7 +47,7 @@ function mature(s: Session, row: HeldRow): boolean {
   }
   const waits = row.key !== null && row.slot === 0
   s.q.mature.run(waits ? code.waiting : code.ready, row.id)
-  s.count('due', row, 'scheduled', waits ? 'waiting' : 'ready')
+  s.count('due', row.type, 'scheduled', waits ? 'waiting' : 'ready')
   if (row.key !== null && waits) s.touchLane(row.queue, row.key)
   return true
 }
@@ -76,7 +75,7 @@ function giveUp(
   else if (exhausted(s, row)) end(s, event, row, 'spent', lost(text))
   else {
     s.q.lapse.run(worker, deaths, row.id)
-    s.count(event, row, 'leased', 'ready')
+    s.count(event, row.type, 'leased', 'ready')
   }
 }
 
@@ -84,7 +83,7 @@ function passDeadline(s: Session, row: HeldRow): void {
   const from = states[row.state - 1] as 'scheduled' | 'waiting' | 'ready'
   if (row.flags & dropsAtDeadline) {
     s.q.remove.run(row.id)
-    s.count('cancel', row, from, null)
+    s.count('cancel', row.type, from, null)
     s.countBatch(row.batch, 'cancelled')
     ended(s, row, true)
   } else {
@@ -97,4 +96,12 @@ export function rewall(s: Session): void {
   for (const { id, wallAt } of s.q.wallTasks.all() as { id: number; wallAt: number }[]) {
     s.q.setWake.run(Math.round(wallAt - s.wallShift), id)
   }
+}
+
+/** Milliseconds until the next scheduled task is due or the next lease ends; null when there is neither. */
+export function nextDueMs(s: Session): number | null {
+  const due = (s.q.nextDue.get() as { at: number | null }).at
+  const end = (s.q.nextEnd.get() as { at: number | null }).at
+  const next = due === null ? end : end === null ? due : Math.min(due, end)
+  return next === null ? null : Math.max(0, next - s.now)
 }
