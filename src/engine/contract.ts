@@ -22,11 +22,14 @@ export interface NewTask {
 export interface Enqueued { id: string; state: State | 'gone'; duplicate: boolean }
 
 export interface Want { queue: string; types: readonly string[] | null; max: number; perKey?: number | undefined }
-export interface ClaimAsk { worker: string; requestId: string | null; wants: readonly Want[]; leaseMs?: number | undefined }
+export interface ClaimAsk {
+  worker: string; requestId: string | null; wants: readonly Want[]; leaseMs?: number | undefined
+}
 export interface ClaimedTask {
   receipt: string; id: string; queue: string; type: string; key: string | null; batch: string | null
   number: number; fence: number; spent: number; deaths: number; deliveriesMax: number | null
-  enqueuedAt: number; waitedMs: number; leaseMs: number; timeoutMs: number | null; payload: string; headers: string | null
+  enqueuedAt: number; waitedMs: number; leaseMs: number; timeoutMs: number | null
+  payload: string; headers: string | null
 }
 export type Blocker = { queue: string; by: 'limit' | 'key' | 'pause' | 'breaker' }
 export interface Claimed { deliveries: ClaimedTask[]; nextDueMs: number | null; blockedBy: Blocker[] }
@@ -50,7 +53,7 @@ export interface Swept {
   expired: number; died: number; matured: number; promoted: number; folded: number; nextMs: number | null
 }
 
-export type Layer = 'code' | 'operator'
+export type Patch = Record<string, unknown> // for a queue: { code?, operator?, unset?, paused? }; a batch: { sealed?, info? }
 export type Kind = 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'task' | 'history' | 'worker' | 'audit' | 'type'
 /** Empty fields match everything; ids win over the rest. */
 export interface Filter {
@@ -58,7 +61,7 @@ export interface Filter {
   batch?: string | undefined; states?: readonly State[] | undefined; fingerprint?: string | undefined
   text?: string | undefined; name?: string | undefined; limit?: number | undefined; sinceAt?: number | undefined
 }
-export interface Page { items: Record<string, unknown>[]; next: string | null } // rows as src/task/records.ts types them
+export interface Page { items: Record<string, unknown>[]; next: string | null } // rows: src/task/records.ts
 export type Change =
   | { do: 'cancel' | 'purge' | 'discard' } | { do: 'redrive'; perSecond?: number | undefined }
   | { do: 'edit'; payload: string } | { do: 'move'; to: string }
@@ -104,7 +107,7 @@ export interface Engine {
   /** Resolves true when one of the queues may have work, false after `ms` or when the signal aborts. */
   wait(queues: readonly string[], ms: number, signal: AbortSignal): Promise<boolean>
   /** Makes or changes one named thing, in one commit with its audit row; null removes it. Answers what is in force. */
-  configure(kind: Kind, name: string, patch: Record<string, unknown> | null, actor: string): Promise<Record<string, unknown>>
+  configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch>
   select(kind: Kind, filter: Filter, cursor: string | null): Promise<Page>
   amend(filter: Filter, change: Change, actor: string, bounds: { max: number; dryRun: boolean }): Promise<Amended>
   /** `durable` answers only after everything it counted is synced. */

@@ -1,6 +1,6 @@
 // Finds the known word that a misspelled one was meant to be.
 
-/** The candidate within two edits (one for words under five letters) of `word`, ignoring case; null when none is near. */
+/** The candidate within two edits of `word` (one if it has under five letters), ignoring case; null for none. */
 export function closest(word: string, candidates: readonly string[]): string | null {
   let best: string | null = null
   let bestEdits = word.length < 5 ? 1.5 : 2.5

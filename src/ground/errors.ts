@@ -55,7 +55,7 @@ export const errorTable = {
   },
   PW_DRAIN_STUCK: {
     meaning: 'The queue cannot drain.',
-    why: 'Open tasks are left, none is leased or due later, and all are paused, held or without a worker for their type.',
+    why: 'Open tasks are left, none leased or due later, all of them paused, held or without a worker for their type.',
     cure: 'Resume the queue, or start a worker that handles the types named in the details.',
   },
   PW_DRAIN_TIMEOUT: {

@@ -1,4 +1,4 @@
-// What operators do to tasks by filter: cancel, purge, discard, redrive, edit; one audit row for each call that changed something.
+// What operators do to tasks by filter: cancel, purge, discard, redrive, edit; with an audit row for each change.
 import type { Amended, Change, Filter } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { type State, states } from '../../task/lifecycle.js'

@@ -1,12 +1,10 @@
 // Makes, changes and removes named things: queues with their policy layers, batches; each with its audit row.
-import type { Kind } from '../../engine/contract.js'
+import type { Kind, Patch } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { checkPolicy, effectivePolicy, type PolicyPatch, storedPolicy } from '../../task/limits.js'
 import type { BatchRecord, QueueRecord } from '../../task/records.js'
 import type { QueueRow } from './catalog.js'
 import type { Session } from './session.js'
-
-type Patch = Record<string, unknown>
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
   if (kind === 'queue' && patch !== null) return { ...configureQueue(s, name, patch, actor) }
@@ -20,7 +18,7 @@ export function audit(s: Session, actor: string, action: string, subject: string
   s.q.addAudit.run(Math.round(s.clock.wallMs()), actor, action, subject, JSON.stringify(details))
 }
 
-/** `code` replaces the code layer; `operator` is merged into the operator's layer, null fields and null itself unset. */
+/** `code` replaces the code layer, `operator` is merged into the operator's; `unset` names fields it gives up. */
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
   const row = { ...s.catalog.ensureQueue(name, s.now) }
   const before = { code: row.code, operator: row.operator, pausedAt: row.pausedAt }

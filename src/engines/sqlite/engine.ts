@@ -16,6 +16,7 @@ import type {
   Kind,
   NewTask,
   Page,
+  Patch,
   Swept,
   Traits,
   Verdict,
@@ -175,12 +176,7 @@ class SqliteEngine implements Engine {
     return this.use().wake.wait(queues, ms, signal)
   }
 
-  configure(
-    kind: Kind,
-    name: string,
-    patch: Record<string, unknown> | null,
-    actor: string,
-  ): Promise<Record<string, unknown>> {
+  configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> {
     return this.write((s) => configure(s, kind, name, patch, actor), always)
   }
 

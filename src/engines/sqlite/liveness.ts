@@ -23,6 +23,7 @@ export interface Liveness {
 export const noLiveness: Liveness = { hold: () => null, isDead: () => false, drop() {}, clear() {} }
 
 interface Held {
+  proof: string
   db: Database
   holders: number
 }
@@ -31,9 +32,7 @@ interface Held {
  * Locks held by this process, by folder; shared by every copy of this module, because a second open and close of a
  * lock file by the same process would drop its lock.
  */
-const registry: Map<string, Held & { proof: string }> = ((
-  globalThis as { [key: symbol]: Map<string, Held & { proof: string }> }
-)[Symbol.for('piecework.liveness')] ??= new Map())
+const registry = shared('piecework.liveness', () => new Map<string, Held>())
 
 /** Lock files in `FILE-alive/` beside the store. */
 export function fileLiveness(file: string, Sqlite: typeof DatabaseConstructor): Liveness {
@@ -82,6 +81,13 @@ export function fileLiveness(file: string, Sqlite: typeof DatabaseConstructor): 
       rmSync(join(folder, proof), { force: true })
     },
   }
+}
+
+function shared<T>(name: string, make: () => T): T {
+  const global = globalThis as { [key: symbol]: unknown }
+  const key = Symbol.for(name)
+  if (!(key in global)) global[key] = make()
+  return global[key] as T
 }
 
 function exclusive(path: string, Sqlite: typeof DatabaseConstructor): Database {

@@ -33,7 +33,7 @@ export function measure(s: Session, queues: readonly string[] | null): Figures {
   return { at: s.clock.wallMs(), types, workers }
 }
 
-/** Age of the oldest due task. Where priorities or snoozes mixed the order, the head is not it and all are looked at. */
+/** Age of the oldest due task; where priorities or snoozes mixed the order, the head is not it: all are looked at. */
 function backlogAgeMs(s: Session, type: number, mixed: boolean): number | null {
   const row = (mixed ? s.q.oldestOfAll : s.q.oldestHead).get(type) as { at: number | null } | undefined
   return row?.at == null ? null : Math.max(0, s.now - row.at)

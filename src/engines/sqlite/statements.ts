@@ -5,8 +5,8 @@ import type { Database, Statement } from 'better-sqlite3'
 export const code = { scheduled: 1, waiting: 2, ready: 3, leased: 4, dead: 5 } as const
 
 /** What the settling statements need to know of a task, in this order everywhere. */
-const held =
-  'id, queue, type, state, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence, worker, claimedAt, priority'
+const held = `id, queue, type, state, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence,
+  worker, claimedAt, priority`
 
 /** Parameters stand in the order of the text; what changes comes first, what it is found by comes last. */
 export const sql = {
@@ -40,7 +40,8 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   stateOf: 'select state from piecework_task where id = ?',
 
-  ack: `delete from piecework_task where id = ? and fence = ? and nonce = ? returning type, state, number, key, batch, dedupKey`,
+  ack: `delete from piecework_task where id = ? and fence = ? and nonce = ?
+    returning type, state, number, key, batch, dedupKey`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
   heldBy: `select ${held} from piecework_task indexed by piecework_task_leased where state = 4 and worker = ?`,
@@ -59,7 +60,8 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?)`,
   dropDead: 'delete from piecework_dead where task = ?',
   remove: 'delete from piecework_task where id = ?',
-  addHistory: `insert or replace into piecework_history (task, number, fence, outcome, code, error, worker, startedAt, endedAt)
+  addHistory: `insert or replace into piecework_history
+    (task, number, fence, outcome, code, error, worker, startedAt, endedAt)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   dropLapse: `delete from piecework_history where task = ? and number = ? and outcome = 'expired'`,
   dropHistory: 'delete from piecework_history where task = ?',

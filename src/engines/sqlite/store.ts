@@ -71,7 +71,7 @@ export function migrateStore(db: Database, file: string, clock: Clock, dryRun: b
   if (found === null && !adopt && hasTables(db)) {
     throw new PieceworkError(
       'PW_NOT_OURS',
-      `${file} is a database of another program. To put piecework's tables beside its own: piecework migrate --url sqlite:${file}`,
+      `${file} is a database of another program; piecework migrate puts piecework's tables beside its own.`,
       { file },
     )
   }
@@ -87,7 +87,8 @@ export function migrateStore(db: Database, file: string, clock: Clock, dryRun: b
     if (found === null) {
       const row = adoptBoot(clock, null)
       db.prepare(
-        `insert into piecework_store (one, format, storeId, createdAt, bootId, offsetUs, asleepMs, reservedUs, lastId, settings)
+        `insert into piecework_store
+         (one, format, storeId, createdAt, bootId, offsetUs, asleepMs, reservedUs, lastId, settings)
          values (1, ?, ?, ?, ?, ?, ?, ?, 0, 1)`,
       ).run(format, randomUUID(), Math.round(clock.wallMs()), row.bootId, row.offsetUs, row.asleepMs, row.reservedUs)
     } else if (steps.length > 0) db.prepare('update piecework_store set format = ?').run(format)

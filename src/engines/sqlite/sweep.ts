@@ -1,4 +1,4 @@
-// Ends leases whose time is over, matures what is due, buries what passed its deadline and prunes what is kept no longer.
+// Ends leases whose time is over, matures what is due, buries what passed its deadline, prunes what is old.
 import type { Swept } from '../../engine/contract.js'
 import { states } from '../../task/lifecycle.js'
 import { cancelAsked, dropsAtDeadline, type HeldRow } from './rows.js'
@@ -24,7 +24,7 @@ export function sweep(s: Session, max: number, dead: readonly number[]): Swept {
   return { expired, died, matured, promoted, folded: 0, nextMs }
 }
 
-/** Matures what is due and ends leases, at most `max` of each; a claim does this first, so that nobody waits for a sweep. */
+/** Matures what is due and ends leases, at most `max` of each; a claim starts with it, so none waits for a sweep. */
 export function sweepDue(s: Session, max: number): { matured: number; expired: number } {
   const due = s.q.dueTasks.all(s.now, max) as HeldRow[]
   let matured = 0

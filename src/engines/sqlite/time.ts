@@ -1,4 +1,4 @@
-// The engine's clock: the system's monotonic clock plus an offset kept in the file, so that no wall-clock jump moves a lease.
+// The engine's clock: the monotonic clock plus an offset kept in the file; no jump of the wall clock moves a lease.
 import type { Clock } from '../../ground/clock.js'
 
 /** The part of the store's row that the clock needs; numbers are µs unless the name says ms. */

@@ -16,7 +16,7 @@ export class Wake {
   private poll: Timer | null = null
   private seen: number
 
-  /** `version` rises with every foreign commit; `hasWork` says whether one of the queues may have something to claim. */
+  /** `version` rises with every foreign commit; `hasWork` says whether one of the queues may have ready tasks. */
   constructor(
     private readonly file: string | null,
     private readonly clock: Clock,

@@ -34,7 +34,7 @@ export function leave(s: Session, name: string): void {
   if (row) s.q.leave.run(row.id)
 }
 
-/** The number of a worker; one that never joined (an HTTP client) is known from its first claim, by its leases alone. */
+/** The number of a worker; one that never joined (an HTTP client) is known from its first claim on. */
 export function workerId(s: Session, name: string): number {
   const row = s.q.workerByName.get(name) as { id: number } | undefined
   if (row) return row.id
