@@ -53,7 +53,7 @@ export interface Swept {
   expired: number; died: number; matured: number; promoted: number; folded: number; nextMs: number | null
 }
 
-export type Patch = Record<string, unknown> // for a queue: { code?, operator?, unset?, paused? }; a batch: { sealed?, info? }
+export type Patch = Record<string, unknown> // queue: { code, operator, unset, paused }; batch: { sealed, info }
 export type Kind = 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'task' | 'history' | 'worker' | 'audit' | 'type'
 /** Empty fields match everything; ids win over the rest. */
 export interface Filter {

@@ -40,10 +40,11 @@ function claimWant(
   }
   const types = claimable(s, queue.id, want.types)
   if (types.length === 0) return
+  const max = beforeSuspect(s, types, want.max)
   const policy = s.catalog.policyOf(queue.id)
   const { wallShift } = s
   const leaseMs = ask.leaseMs ?? policy.leaseMs
-  const rows = s.q.claim(types.length).all(...claimParams(s, leaseMs, worker, types, want.max)) as ClaimedRow[]
+  const rows = s.q.claim(types.length).all(...claimParams(s, leaseMs, worker, types, max)) as ClaimedRow[]
   // `returning` answers in no promised order.
   if (rows.length > 1) rows.sort(byPlace)
   for (const row of rows) {
@@ -70,6 +71,22 @@ function claimWant(
       headers,
     })
   }
+}
+
+/** How many tasks to take so that a suspect, a task with two deaths, is taken alone and only when it is the head. */
+function beforeSuspect(s: Session, types: readonly number[], max: number): number {
+  let ahead = max
+  for (const type of types) {
+    const suspect = s.q.suspect.get(type) as { id: number; place: number } | undefined
+    if (!suspect) continue
+    const { id, place } = suspect
+    const counts = types.map((other) => (s.q.aheadOf.get(other, place, place, id, max) as { n: number }).n)
+    ahead = Math.min(
+      ahead,
+      counts.reduce((sum, n) => sum + n, 0),
+    )
+  }
+  return Math.max(1, ahead)
 }
 
 /** Parameters of the claim statement, in the order of its text. */

@@ -38,11 +38,11 @@ import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
-import { sweep } from './sweep.js'
+import { rewall, sweep } from './sweep.js'
 import { noSync, type Syncer, walSyncer } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
-import { beat, join, leave, type WorkerRow } from './workers.js'
+import { beat, beatIsOld, cancelsOf, join, leave, type WorkerRow } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
   /** Replaces the sync of the log, for tests of failing disks. */
@@ -74,6 +74,8 @@ class SqliteEngine implements Engine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
+  /** Wall clock minus engine clock when the last sweep looked. */
+  private wallShift: number | null = null
 
   constructor(
     private readonly file: string,
@@ -144,6 +146,9 @@ class SqliteEngine implements Engine {
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
     const { liveness } = this.use()
     const proof = event === 'join' ? liveness.hold() : null
+    if (event === 'beat' && this.read((s) => beatIsOld(s, info))) {
+      return { alive: true, cancelled: this.read((s) => cancelsOf(s, info.worker)) }
+    }
     return this.write((s) => {
       if (event === 'beat') return beat(s, info)
       if (event === 'join') join(s, info, proof)
@@ -299,13 +304,28 @@ function answered<T>(s: Session, request: string | null, work: () => T): T {
   return answer
 }
 
-/** Dead beyond doubt: its lock is free, or it worked before this machine's last start. */
-const isDead = (row: WorkerRow, s: Session, liveness: Liveness): boolean =>
-  row.proof !== null && (row.bootId !== s.clock.bootId || liveness.isDead(row.proof))
+/** Jumps of the wall clock below this are left to the next look at each task that was due on it. */
+const jumpNoticedMs = 500
+
+/** Dead beyond doubt: the lock is free, or the worker lived before this machine's last start. */
+function findDead(workers: readonly WorkerRow[], bootId: string, liveness: Liveness): WorkerRow[] {
+  const known = new Map<string, boolean>()
+  return workers.filter((row) => {
+    if (row.proof === null) return false
+    if (row.bootId !== bootId) return true
+    let dead = known.get(row.proof)
+    if (dead === undefined) {
+      dead = liveness.isDead(row.proof)
+      known.set(row.proof, dead)
+    }
+    return dead
+  })
+}
 
 /** What a sweep would find to do, without taking the write lock; false when there is something. */
 function nothingDue(s: Session): { nextMs: number | null } | false {
   const instants = [s.q.nextDue, s.q.nextEnd, s.q.nextDeadline].map((q) => (q.get() as { at: number | null }).at)
+  if (s.slept || s.q.prunable.get(s.now, s.now)) return false
   const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
   if (next <= s.now) return false
   return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }

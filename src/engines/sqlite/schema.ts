@@ -16,6 +16,7 @@ create table piecework_store (
   bootId text not null,           -- the boot that offsetUs belongs to
   offsetUs integer not null,      -- engine clock = monotonic clock + offset
   asleepMs integer not null,      -- uptime minus monotonic clock, as far as it is in offsetUs already
+  lostAt integer not null default 0, -- up to here, time in which nobody could write was given back to leases
   reservedUs integer not null,    -- synced before the engine clock reaches it; no number given out is above it
   lastId integer not null,
   settings integer not null       -- rises when a queue, type or policy changes, so that caches notice
@@ -93,6 +94,7 @@ create index piecework_task_leased on piecework_task (wakeAt) where state = 4;
 create index piecework_task_deadline on piecework_task (deadlineAt) where deadlineAt is not null and state < 4;
 create index piecework_task_waiting on piecework_task (queue, key, dueAt) where state = 2;
 create index piecework_task_slot on piecework_task (queue, key) where slot = 1;
+create index piecework_task_suspect on piecework_task (type, place) where state = 3 and deaths >= 2;
 create index piecework_task_batch on piecework_task (batch) where batch is not null;
 
 create table piecework_dead (

@@ -7,9 +7,10 @@ import { allows, type LifeEvent, lifecycle, type State, states, totals } from '.
 import { Catalog } from './catalog.js'
 import { format } from './schema.js'
 import { prepareAll, type Statements } from './statements.js'
-import { type ClockRow, engineUs, reserveUs } from './time.js'
+import { asleepNow, type ClockRow, engineUs, reserveUs, sleepNoticedMs } from './time.js'
 
 interface StoreRow extends ClockRow {
+  lostAt: number
   format: number
   lastId: number
   settings: number
@@ -120,6 +121,35 @@ export class Session {
     this.woken.clear()
     this.catalog.forget()
     if (this.db.inTransaction) this.q.rollback.run()
+  }
+
+  /** Lengthens running leases by the time since `fromMs` (engine clock) in which nobody could write; once for all. */
+  giveBackTime(fromMs: number): void {
+    assert(this.row, 'a transaction is open')
+    const lostMs = this.now - Math.max(fromMs, this.row.lostAt)
+    if (lostMs <= 0) return
+    this.q.lengthenLeases.run(lostMs)
+    this.q.setLost.run(this.now)
+  }
+
+  /** Takes time the machine slept into the clock and into running leases; true when there was some. */
+  wakeUp(): boolean {
+    assert(this.row, 'a transaction is open')
+    const { row } = this
+    const sleptMs = asleepNow(this.clock) - row.asleepMs
+    if (sleptMs < sleepNoticedMs) return false
+    row.offsetUs += sleptMs * 1000
+    this.q.setAsleep.run(row.offsetUs, row.asleepMs + sleptMs)
+    this.q.lengthenLeases.run(sleptMs)
+    this.nowUs = engineUs(this.clock, row)
+    this.now = Math.floor(this.nowUs / 1000)
+    this.reserved ||= this.nowUs > row.reservedUs - reserveUs / 2
+    return true
+  }
+
+  /** True when the machine slept since somebody looked. */
+  get slept(): boolean {
+    return this.row !== null && asleepNow(this.clock) - this.row.asleepMs >= sleepNoticedMs
   }
 
   /** The next `count` ids; answers the first. They rise in call order and never repeat, see docs/adr/0001. */

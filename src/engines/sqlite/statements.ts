@@ -14,9 +14,11 @@ export const sql = {
   commit: 'commit',
   rollback: 'rollback',
   readBegin: 'begin',
-  store: 'select format, bootId, offsetUs, asleepMs, reservedUs, lastId, settings from piecework_store',
+  store: 'select format, bootId, offsetUs, asleepMs, lostAt, reservedUs, lastId, settings from piecework_store',
   setStore: 'update piecework_store set lastId = ?, reservedUs = ?, settings = ?',
-  setClock: 'update piecework_store set bootId = ?, offsetUs = ?, asleepMs = ?, reservedUs = ?',
+  setAsleep: 'update piecework_store set offsetUs = ?, asleepMs = ?',
+  setLost: 'update piecework_store set lostAt = ?',
+  lengthenLeases: 'update piecework_task set wakeAt = wakeAt + ? where state = 4',
 
   queueByName: 'select id, name, createdAt, pausedAt, code, operator from piecework_queue where name = ?',
   queues: 'select id, name, createdAt, pausedAt, code, operator from piecework_queue order by name',
@@ -89,6 +91,10 @@ export const sql = {
   nextDeadline: `select min(deadlineAt) as at from piecework_task indexed by piecework_task_deadline
     where deadlineAt is not null and state < 4`,
 
+  suspect: `select id, place from piecework_task indexed by piecework_task_suspect
+    where type = ? and state = 3 and deaths >= 2 order by place, id limit 1`,
+  aheadOf: `select count(*) as n from (select 1 from piecework_task indexed by piecework_task_ready
+    where type = ? and state = 3 and (place < ? or (place = ? and id < ?)) limit ?)`,
   slots: `select count(*) as n from (select 1 from piecework_task indexed by piecework_task_slot
     where queue = ? and key = ? and slot = 1 limit ?)`,
   promote: `update piecework_task set state = 3, slot = 1 where id in (
@@ -131,6 +137,7 @@ export const sql = {
     on conflict (name) do update set host = excluded.host, pid = excluded.pid, bootId = excluded.bootId,
     proof = excluded.proof, queues = excluded.queues, concurrency = excluded.concurrency, busy = excluded.busy,
     prefetched = excluded.prefetched, aliveAt = excluded.aliveAt`,
+  workerSeen: 'select id, busy, prefetched, aliveAt from piecework_worker where name = ?',
   beat: 'update piecework_worker set busy = ?, prefetched = ?, aliveAt = ? where name = ?',
   leave: 'delete from piecework_worker where id = ?',
   cancelsOf: `select id, fence, nonce, type from piecework_task indexed by piecework_task_leased
@@ -138,6 +145,8 @@ export const sql = {
 
   answerOf: 'select answer from piecework_answer where request = ? and endsAt > ?',
   addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',
+  prunable: `select 1 from piecework_answer where endsAt <= ? union all
+    select 1 from piecework_dedup where endsAt is not null and endsAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
   addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
 } as const

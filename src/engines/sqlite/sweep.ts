@@ -8,10 +8,13 @@ import { code } from './statements.js'
 
 const lost = (text: string) => ({ code: 'PW_LEASE_LOST', text })
 
-/** The whole sweep; `dead` are the workers (ids) found dead before this transaction. */
-export function sweep(s: Session, max: number, dead: readonly number[]): Swept {
+/**
+ * The whole sweep. `dead` are the workers (ids) found dead before this transaction; `crash` says that they died
+ * together with all others, which puts no suspicion on the tasks they held.
+ */
+export function sweep(s: Session, max: number, dead: readonly number[], crash: boolean): Swept {
   let died = 0
-  for (const worker of dead) died += bury(s, worker)
+  for (const worker of dead) died += bury(s, worker, crash)
   const { matured, expired } = sweepDue(s, max)
   const late = s.q.pastDeadline.all(s.now, max) as HeldRow[]
   for (const row of late) passDeadline(s, row)
@@ -53,9 +56,11 @@ function mature(s: Session, row: HeldRow): boolean {
 }
 
 /** Ends every lease of a worker that died and forgets the worker; answers how many deliveries that ended. */
-function bury(s: Session, worker: number): number {
+function bury(s: Session, worker: number, crash: boolean): number {
   const rows = s.q.heldBy.all(worker) as HeldRow[]
-  for (const row of rows) giveUp(s, row, 'die', null, row.deaths + 1, 'The worker that held the task died.')
+  for (const row of rows) {
+    giveUp(s, row, 'die', null, row.deaths + (crash ? 0 : 1), 'The worker that held the task died.')
+  }
   s.q.leave.run(worker)
   return rows.length
 }

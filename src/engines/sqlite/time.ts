@@ -12,6 +12,9 @@ export interface ClockRow {
 /** How far ahead numbers are reserved; a new boot whose wall clock is behind starts there. */
 export const reserveUs = 120_000_000
 
+/** Sleep shorter than this is not told from the coarseness of the uptime. */
+export const sleepNoticedMs = 1000
+
 /** Engine clock now, in whole µs. */
 export const engineUs = (clock: Clock, row: ClockRow): number => Math.floor(clock.monotonicMs() * 1000) + row.offsetUs
 

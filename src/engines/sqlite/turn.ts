@@ -19,6 +19,8 @@ interface Entry {
 
 /** How long a call waits for the write lock before PW_BUSY; every try of its own is one without waiting. */
 export const busyMs = 30_000
+/** Waiting for the lock up to this long is everyday life between processes. */
+const lostNoticedMs = 250
 /** Calls in one transaction: bounds how long the write lock is held. */
 const callsMax = 64
 
@@ -74,6 +76,11 @@ export class Turn {
   private begin(): boolean {
     try {
       this.session.begin()
+      // Whoever waited for the lock could not extend either: that time is not charged to leases.
+      if (this.busySinceMs !== null) {
+        const waitedMs = this.clock.monotonicMs() - this.busySinceMs
+        if (waitedMs >= lostNoticedMs) this.session.giveBackTime(this.session.now - Math.round(waitedMs))
+      }
       return true
     } catch (error) {
       const nowMs = this.clock.monotonicMs()

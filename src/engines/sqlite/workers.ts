@@ -22,11 +22,26 @@ export function join(s: Session, info: WorkerInfo, proof: string | null): void {
   s.q.join.run(worker, host, pid, bootId, proof, JSON.stringify(queues), concurrency, busy, prefetched, s.now)
 }
 
+/** Beats that say nothing new are written this seldom: an idle worker must not keep the disk busy. */
+const beatWrittenMs = 5000
+
+/** True when this beat tells nothing that must be written now. */
+export function beatIsOld(s: Session, info: WorkerInfo): boolean {
+  const row = s.q.workerSeen.get(info.worker) as WorkerRow | undefined
+  if (!row || s.now - row.aliveAt >= beatWrittenMs) return false
+  return row.busy === info.busy && row.prefetched === info.prefetched
+}
+
+/** The receipts of this worker's tasks that somebody asked to cancel. */
+export function cancelsOf(s: Session, name: string): string[] {
+  const row = s.q.workerByName.get(name) as { id: number } | undefined
+  return row ? (s.q.cancelsOf.all(row.id) as Receipt[]).map(receiptText) : []
+}
+
 /** False when the worker is not known any more: it was declared dead, or it left. */
 export function beat(s: Session, info: WorkerInfo): { alive: boolean; cancelled: string[] } {
   if (s.q.beat.run(info.busy, info.prefetched, s.now, info.worker).changes === 0) return { alive: false, cancelled: [] }
-  const { id } = s.q.workerByName.get(info.worker) as { id: number }
-  return { alive: true, cancelled: (s.q.cancelsOf.all(id) as Receipt[]).map(receiptText) }
+  return { alive: true, cancelled: cancelsOf(s, info.worker) }
 }
 
 export function leave(s: Session, name: string): void {
