@@ -159,20 +159,20 @@ class SqliteEngine implements Engine {
 
   async sweep(max: number): Promise<Swept> {
     const { session, liveness, turn } = this.use()
-    const dead = this.read(() =>
-      (session.q.workers.all() as WorkerRow[]).filter((row) => isDead(row, session, liveness)),
-    )
-    const quiet = dead.length === 0 && turn.idle && this.read(() => nothingDue(session))
+    const workers = this.read((s) => s.q.workers.all() as WorkerRow[])
+    const dead = findDead(workers, session.clock.bootId, liveness)
+    const shift = this.read((s) => s.wallShift)
+    const jumped = Math.abs(shift - (this.wallShift ?? shift)) > jumpNoticedMs
+    this.wallShift = shift
+    const quiet = dead.length === 0 && !jumped && turn.idle && this.read(nothingDue)
     if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
-    const swept = await this.write(
-      (s) =>
-        sweep(
-          s,
-          max,
-          dead.map((row) => row.id),
-        ),
-      never,
-    )
+    const crash = dead.length > 1 && dead.length === workers.length && new Set(dead.map((row) => row.proof)).size > 1
+    const swept = await this.write((s) => {
+      s.wakeUp()
+      if (jumped) rewall(s)
+      const ids = dead.map((row) => row.id)
+      return sweep(s, max, ids, crash)
+    }, never)
     for (const row of dead) if (row.proof !== null) liveness.clear(row.proof)
     return swept
   }
