@@ -1,0 +1,38 @@
+// Reads the values of options: durations, whole numbers, choices, name=value pairs, halting rules.
+import { PieceworkError } from '../ground/errors.js'
+import { closest } from '../ground/closest.js'
+import { checkWhole, shown } from '../task/limits.js'
+
+const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `250ms 30s 5m 1h` as whole ms; throws PW_OPTION_INVALID. */
+export function duration(option: string, text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text)
+  if (match !== null) return Math.round(Number(match[1]) * (unitMs[match[2] ?? ''] ?? 1))
+  const hint = /^\d+$/.test(text) ? ` Did you mean "${text}s"?` : ''
+  throw new PieceworkError(
+    'PW_OPTION_INVALID',
+    `${option} is ${shown(text)}; it must be a duration such as 250ms, 30s, 5m or 1h.${hint}`,
+    { option },
+  )
+}
+
+/** A whole number from `min` to `max`; throws PW_OPTION_INVALID. */
+export function whole(option: string, text: string, min: number, max: number): number {
+  return checkWhole(option, /^[+-]?\d+$/.test(text) ? Number(text) : text, min, max)
+}
+
+/** One of `choices`; throws PW_OPTION_INVALID with the nearest. */
+export function choice<const T extends string>(option: string, text: string, choices: readonly T[]): T {
+  if ((choices as readonly string[]).includes(text)) return text as T
+  const near = closest(text, choices)
+  const hint = near ? `Did you mean "${near}"?` : `It must be one of ${choices.join(', ')}.`
+  throw new PieceworkError('PW_OPTION_INVALID', `${option} is ${shown(text)}. ${hint}`, { option })
+}
+
+/** `k=v`, cut at the first =; throws PW_OPTION_INVALID. */
+export function pair(option: string, text: string): [string, string] {
+  const at = text.indexOf('=')
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
+  throw new PieceworkError('PW_OPTION_INVALID', `${option} is ${shown(text)}; it must look like name=value.`, { option })
+}
