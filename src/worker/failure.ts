@@ -88,6 +88,16 @@ export function errorText(thrown: unknown): ErrorText {
   return { code, text: cut(said.join('\ncaused by: ')) }
 }
 
+/** What a listener is told: the error itself, the reason of the abort when nothing was thrown, or an error around it. */
+export function asError(thrown: unknown, reason: Error | null): Error {
+  try {
+    if (thrown instanceof Error) return thrown
+  } catch {
+    // A proxy that lets nobody ask.
+  }
+  return thrown === undefined && reason ? reason : new Error(errorText(thrown).text)
+}
+
 function codeOf(thrown: unknown): string | null {
   try {
     const code: unknown = (thrown as { code?: unknown } | null | undefined)?.code

@@ -23,10 +23,11 @@ export interface Lease {
 /** What a heartbeat has found out; plain data, so that it can come from a thread. */
 export type News =
   | { is: 'extended'; receipt: string; endsAt: number }
-  | { is: 'lost' | 'cancelled'; receipt: string }
+  | { is: 'lost'; receipt: string }
+  | { is: 'cancelled'; receipt: string }
   | { is: 'timedOut'; receipt: string; outcome: Outcome }
   | { is: 'dead' }
-  | { is: 'failed'; error: unknown }
+  | { is: 'failed'; code: string; message: string }
 
 export interface PulsePorts<L extends Lease> {
   readonly engine: Engine
@@ -153,19 +154,18 @@ export class Pulse<L extends Lease> {
 
   /** Only the first failure of a row is told; the next round tries again. */
   #failed(error: unknown): void {
-    if (!this.#failing) this.#ports.tell({ is: 'failed', error })
+    if (this.#failing) return
     this.#failing = true
+    const { code, message } = error as { code?: unknown; message?: unknown }
+    this.#ports.tell({ is: 'failed', code: String(code), message: String(message) })
   }
 }
 
 /** A third of the lease has passed, and a longer one is allowed. */
 function isDue(lease: Lease, now: number): boolean {
-  return now >= lease.endsAt - (lease.leaseMs * 2) / 3 && nextEnd(lease, now) > lease.endsAt
+  return now >= lease.endsAt - (lease.leaseMs * 2) / 3 && now < lastEnd(lease) && nextEnd(lease, now) > lease.endsAt
 }
 
-/** Where an extended lease ends: never far past the timeout of a started handler. */
-function nextEnd(lease: Lease, now: number): number {
-  const end = now + lease.leaseMs
-  const last = lease.started ? lease.overdueAt + leaseAfterTimeoutMs : Number.POSITIVE_INFINITY
-  return Math.max(Math.min(end, last), now + leaseMsMin)
-}
+const nextEnd = (lease: Lease, now: number) => Math.max(Math.min(now + lease.leaseMs, lastEnd(lease)), now + leaseMsMin)
+
+const lastEnd = (lease: Lease) => (lease.started ? lease.overdueAt + leaseAfterTimeoutMs : Number.POSITIVE_INFINITY)

@@ -1,0 +1,176 @@
+// Runs one delivery: decodes the payload, calls the handler, and turns the way it ended into a verdict.
+import type { Verdict } from '../engine/contract.js'
+import { assert } from '../ground/assert.js'
+import { PieceworkError } from '../ground/errors.js'
+import type { WorkSpec } from '../queue/seam.js'
+import { type Desk, type Run, TaskDelivery } from './delivery.js'
+import { errorText, isDefinite, verdictOf } from './failure.js'
+import type { Heartbeat } from './heartbeat.js'
+import type { Pace } from './pace.js'
+import type { Settler } from './settle.js'
+import type { Shift } from './shift.js'
+
+type Then = (fulfilled: (value: unknown) => void, rejected: (error: unknown) => void) => unknown
+
+export interface RunnerPorts {
+  readonly shift: Shift
+  readonly decode: WorkSpec['decode']
+  readonly desk: Desk
+  readonly heartbeat: Heartbeat
+  readonly settler: Settler
+  readonly pace: Pace
+  /** The handler has ended: its slot is free. `ours`: the verdict was added; else it was settled without the handler. */
+  readonly over: (run: Run, now: number, ours: boolean) => void
+}
+
+export class Runner {
+  readonly #ports: RunnerPorts
+
+  constructor(ports: RunnerPorts) {
+    this.#ports = ports
+  }
+
+  /** Starts the handler; answers the clock after what of it ran at once. Never throws. */
+  begin(run: Run, now: number): number {
+    const { task } = run
+    let payload: unknown
+    try {
+      payload = this.#ports.decode(task.type, task.payload)
+    } catch (error) {
+      return this.#undecodable(run, error)
+    }
+    if (!(payload instanceof Promise)) return this.#call(run, payload, now)
+    payload.then(
+      (decoded) => this.#call(run, decoded, this.#ports.shift.clock.monotonicMs()),
+      (error: unknown) => this.#undecodable(run, error),
+    )
+    return this.#ports.shift.clock.monotonicMs()
+  }
+
+  #call(run: Run, payload: unknown, from: number): number {
+    const { shift, desk } = this.#ports
+    let result: unknown
+    let then: Then | null
+    try {
+      // A schema that took longer than timeoutMs: the task is no longer ours to start.
+      if (run.stage !== 'running') throw run.reason
+      const { handler } = run.kind
+      assert(handler, `a task of type ${run.task.type} was claimed without a handler for it`)
+      result = handler(payload, new TaskDelivery(run, desk))
+      then = thenOf(result)
+    } catch (error) {
+      const now = shift.clock.monotonicMs()
+      run.blockMs = now - from
+      this.#ended(run, now, true, error)
+      return now
+    }
+    const now = shift.clock.monotonicMs()
+    run.blockMs = now - from
+    if (then === null) this.#ended(run, now, false, undefined)
+    else this.#watch(run, result, then)
+    return now
+  }
+
+  #watch(run: Run, promise: unknown, then: Then): void {
+    const { clock } = this.#ports.shift
+    if (promise instanceof Promise && then === Promise.prototype.then) {
+      promise.then(
+        () => this.#ended(run, clock.monotonicMs(), false, undefined),
+        (error: unknown) => this.#ended(run, clock.monotonicMs(), true, error),
+      )
+      return
+    }
+    this.#watchForeign(run, promise, then)
+  }
+
+  /** A thenable may call back twice, or throw after it has called back. */
+  #watchForeign(run: Run, thenable: unknown, then: Then): void {
+    const { clock } = this.#ports.shift
+    let settled = false
+    const once = (failed: boolean, value: unknown) => {
+      if (settled) {
+        this.#stray(run, 'settled twice', value)
+        return
+      }
+      settled = true
+      let inner: Then | null = null
+      try {
+        if (!failed) inner = thenOf(value)
+      } catch (error) {
+        this.#ended(run, clock.monotonicMs(), true, error)
+        return
+      }
+      if (inner) this.#watch(run, value, inner)
+      else this.#ended(run, clock.monotonicMs(), failed, value)
+    }
+    try {
+      then.call(
+        thenable,
+        (value) => once(false, value),
+        (error) => once(true, error),
+      )
+    } catch (error) {
+      once(true, error)
+    }
+  }
+
+  #undecodable(run: Run, error: unknown): number {
+    const now = this.#ports.shift.clock.monotonicMs()
+    this.#end(run, now, { receipt: run.receipt, do: 'bury', error: errorText(error) }, error)
+    return now
+  }
+
+  #ended(run: Run, now: number, failed: boolean, error: unknown): void {
+    const { receipt } = run
+    this.#end(run, now, failed ? this.#verdict(run, error) : { receipt, do: 'ack' }, error)
+  }
+
+  #end(run: Run, now: number, verdict: Verdict, error: unknown): void {
+    const { heartbeat, settler, pace, over } = this.#ports
+    const ours = run.stage === 'running' && heartbeat.drop(run)
+    run.runMs = now - run.startedAt
+    if (ours) {
+      run.stage = 'over'
+      run.failure = error
+      pace.ran(run.kind, run.runMs, run.blockMs, run.task.payload.length)
+      settler.add(run, verdict)
+    } else this.#late(run, verdict, error)
+    over(run, now, ours)
+  }
+
+  /** It ended after its timeout or stop was settled: whatever it says changes nothing, but must not be lost. */
+  #late(run: Run, verdict: Verdict, error: unknown): void {
+    const { id, type, number } = run.task
+    if (verdict.do === 'ack') this.#ports.shift.events.emit('stale', { id, type, number })
+    else if (!isFollowing(run, error)) this.#stray(run, 'failed after its delivery had been settled', error)
+  }
+
+  #verdict(run: Run, error: unknown): Verdict {
+    // Past the grace time a failure is the worker's doing: the delivery is not charged.
+    const stopped = run.reason?.code === 'PW_STOPPING' && !isDefinite(error)
+    return stopped ? { receipt: run.receipt, do: 'release', by: 'stop' } : verdictOf(run.receipt, error)
+  }
+
+  #stray(run: Run, what: string, cause: unknown): void {
+    const { id, number } = run.task
+    const text = `The handler of task ${id}, delivery ${number}, ${what}.`
+    this.#ports.shift.events.trouble(new PieceworkError('PW_STRAY_ERROR', text, { id, number }, { cause }))
+  }
+}
+
+/** True for what a handler that listens to its signal rejects with. */
+function isFollowing(run: Run, error: unknown): boolean {
+  try {
+    if (error === run.reason) return true
+    return error instanceof Error && (error.name === 'AbortError' || error.cause === run.reason)
+  } catch {
+    return false
+  }
+}
+
+/** The `then` of a promise or thenable, else null; throws what its getter throws. */
+function thenOf(value: unknown): Then | null {
+  if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return null
+  const { then } = value as { then?: unknown }
+  return typeof then === 'function' ? (then as Then) : null
+}
