@@ -164,6 +164,12 @@ export const errorTable = {
     cure: 'Name another file; this one was left untouched.',
     exit: 3,
   },
+  PW_NETWORK_FS: {
+    meaning: 'The store would be on a network file system.',
+    why: 'Locks and syncs do not hold there what a SQLite file needs, so tasks could be lost.',
+    cure: 'Put the file on a local disk.',
+    exit: 3,
+  },
   PW_NO_SQLITE: {
     meaning: 'The SQLite driver is not installed.',
     why: 'better-sqlite3 is an optional dependency, and it was left out or could not be built here.',
@@ -260,6 +266,12 @@ export const errorTable = {
     meaning: 'There is no store at this place.',
     why: 'This command only reads, so it does not make one.',
     cure: 'Check --url or PIECEWORK_URL; `piecework enqueue` and `piecework run` make a store.',
+    exit: 3,
+  },
+  PW_STORE_MOVED: {
+    meaning: 'The file was replaced, moved or removed while it was open.',
+    why: 'What is written now would go to a file that nobody finds again, so this process stopped using it.',
+    cure: 'Stop all processes of the store, put the right file in place, start again. Stop them first next time.',
     exit: 3,
   },
   PW_STORE_READONLY: {

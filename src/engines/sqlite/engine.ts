@@ -32,6 +32,7 @@ import { claim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
+import { fileGuard, type Guard, noGuard } from './guard.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
 import { select } from './select.js'
@@ -68,6 +69,7 @@ interface Opened {
   syncer: Syncer
   liveness: Liveness
   wake: Wake
+  guard: Guard
 }
 
 class SqliteEngine implements Engine {
@@ -97,6 +99,8 @@ class SqliteEngine implements Engine {
     this.opening = null
     if (!opened) return
     await opened.turn.settled()
+    // What was committed last is synced like everything else; a disk that refuses has said so to its callers.
+    await opened.syncer.after().catch(() => {})
     opened.wake.close()
     opened.liveness.drop()
     opened.syncer.close()
@@ -117,9 +121,13 @@ class SqliteEngine implements Engine {
     return { engine: 'sqlite', file: this.file, durability: this.options.durability ?? 'group', create: false }
   }
 
-  enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]> {
+  async enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]> {
     refuseTx(tx)
-    return this.write((s) => answered(s, requestId && `enqueue ${requestId}`, () => enqueue(s, tasks)), always)
+    if (this.use().guard.full()) {
+      throw new PieceworkError('PW_DISK_FULL', `No room for more tasks in ${this.file}.`, { file: this.file })
+    }
+    const request = requestId && `enqueue ${requestId}`
+    return this.use().turn.run((s) => answered(s, request, () => enqueue(s, tasks)), always, true)
   }
 
   claim(ask: ClaimAsk): Promise<Claimed> {
@@ -158,7 +166,8 @@ class SqliteEngine implements Engine {
   }
 
   async sweep(max: number): Promise<Swept> {
-    const { session, liveness, turn } = this.use()
+    const { session, liveness, turn, guard } = this.use()
+    guard.check()
     const workers = this.read((s) => s.q.workers.all() as WorkerRow[])
     const dead = findDead(workers, session.clock.bootId, liveness)
     const shift = this.read((s) => s.wallShift)
@@ -200,45 +209,38 @@ class SqliteEngine implements Engine {
   }
 
   private async start(): Promise<void> {
-    const { clock, random } = this.ports
+    const { clock } = this.ports
     const Sqlite = await driver()
+    const memory = this.file === ':memory:'
     const db = connectFile(this.file, Sqlite, this.options)
     try {
-      if (this.file !== ':memory:') await this.retried(() => db.pragma('journal_mode = wal'))
+      if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
+      const guard = memory ? noGuard : fileGuard(this.file, clock)
       const moved = await this.locked(db, () => {
         migrateStore(db, this.file, clock, false, this.options.adopt === true)
-        return setClock(db, clock)
+        return setClock(db, clock, guard.identity)
       })
-      const volatile = this.file === ':memory:' || (this.options.durability ?? 'group') !== 'group'
-      const syncer = this.options.syncer ?? (volatile ? noSync : walSyncer(this.file, clock))
+      const syncs = !memory && (this.options.durability ?? 'group') === 'group'
+      const syncer = this.options.syncer ?? (syncs ? walSyncer(this.file, clock) : noSync)
       if (moved) syncer.now()
-      const liveness =
-        this.options.liveness ?? (this.file === ':memory:' ? noLiveness : fileLiveness(this.file, Sqlite))
-      const session = new Session(
-        db,
-        clock,
-        random,
-        () => syncer.now(),
-        (types) => signal(types),
-      )
-      const turn = new Turn(db, this.file, clock, random, syncer, session)
-      const version = db.prepare('pragma data_version').pluck()
-      const wake = new Wake(
-        this.file === ':memory:' ? null : this.file,
-        clock,
-        () => version.get() as number,
-        (queues) => this.read((s) => hasReady(s, queues)),
-      )
-      const signal = (types: Iterable<number>) => {
-        const { catalog } = session
-        wake.signal(new Set([...types].map((type) => catalog.queueById(catalog.typeById(type)?.queue ?? 0).name)))
-      }
-      this.opened = { db, session, turn, syncer, liveness, wake }
+      const liveness = this.options.liveness ?? (memory ? noLiveness : fileLiveness(this.file, Sqlite))
+      this.opened = this.assemble(db, guard, syncer, liveness)
     } catch (error) {
       db.close()
       this.opening = null
       throw translated(error, this.file)
     }
+  }
+
+  private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {
+    const { clock, random } = this.ports
+    const session = new Session(db, clock, random, (types) => wake.signal(queuesOf(session, types)))
+    const turn = new Turn(db, this.file, clock, random, syncer, session, guard)
+    const version = db.prepare('pragma data_version').pluck()
+    const file = this.file === ':memory:' ? null : this.file
+    const read = () => version.get() as number
+    const wake = new Wake(file, clock, read, (queues) => this.read((s) => hasReady(s, queues)))
+    return { db, session, turn, syncer, liveness, wake, guard }
   }
 
   private use(): Opened {
@@ -329,6 +331,16 @@ function nothingDue(s: Session): { nextMs: number | null } | false {
   const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
   if (next <= s.now) return false
   return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }
+}
+
+/** The names of the queues of these types. */
+function queuesOf(s: Session, types: Iterable<number>): Set<string> {
+  const names = new Set<string>()
+  for (const id of types) {
+    const type = s.catalog.typeById(id)
+    if (type) names.add(s.catalog.queueById(type.queue).name)
+  }
+  return names
 }
 
 function hasReady(s: Session, queues: readonly string[]): boolean {

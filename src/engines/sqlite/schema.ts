@@ -12,6 +12,7 @@ create table piecework_store (
   one integer primary key check (one = 1),
   format integer not null,
   storeId text not null,          -- drawn at creation; a copy keeps it
+  fileId text not null,           -- device and inode when last opened; another one means a copy or a restored backup
   createdAt integer not null,     -- wall clock, ms
   bootId text not null,           -- the boot that offsetUs belongs to
   offsetUs integer not null,      -- engine clock = monotonic clock + offset

@@ -31,7 +31,8 @@ export class Session {
   claimed = false
   private row: StoreRow | null = null
   private lastId = 0
-  private reserved = false
+  /** True when this transaction moved the reservation: it must be synced before any number of it gets out. */
+  reserved = false
   private readonly tally = new Map<number, Float64Array>()
   private readonly batches = new Map<number, Float64Array>()
   private readonly lanes = new Map<string, { queue: number; key: string }>()
@@ -41,8 +42,6 @@ export class Session {
     readonly db: Database,
     readonly clock: Clock,
     readonly random: Random,
-    /** Syncs at once; called when numbers beyond the synced reservation are about to be given out. */
-    private readonly syncNow: () => void,
     /** Told after a commit which queues (ids) may have new ready tasks. */
     private readonly wake: (queues: Iterable<number>) => void,
   ) {
@@ -90,10 +89,9 @@ export class Session {
   }
 
   commit(): void {
-    const { woken, reserved } = this
+    const { woken } = this
     this.leave()
     this.q.commit.run()
-    if (reserved) this.syncNow()
     if (woken.size > 0) {
       this.wake(woken)
       woken.clear()

@@ -7,6 +7,7 @@ import type { Database } from 'better-sqlite3'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { translated } from './errors.js'
+import { refuseNetwork } from './guard.js'
 import { format, migrations } from './schema.js'
 import { adoptBoot, type ClockRow } from './time.js'
 
@@ -36,6 +37,7 @@ export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, op
       throw new PieceworkError('PW_STORE_MISSING', `The folder of ${file} does not exist.`, { file }, { cause: error })
     }
   }
+  refuseNetwork(file)
   checkHeader(file)
   try {
     const db = new Sqlite(file, { timeout: 0 })
@@ -88,17 +90,28 @@ export function migrateStore(db: Database, file: string, clock: Clock, dryRun: b
       const row = adoptBoot(clock, null)
       db.prepare(
         `insert into piecework_store
-         (one, format, storeId, createdAt, bootId, offsetUs, asleepMs, reservedUs, lastId, settings)
-         values (1, ?, ?, ?, ?, ?, ?, ?, 0, 1)`,
+         (one, format, storeId, createdAt, bootId, offsetUs, asleepMs, reservedUs, lastId, settings, fileId)
+         values (1, ?, ?, ?, ?, ?, ?, ?, 0, 1, '')`,
       ).run(format, randomUUID(), Math.round(clock.wallMs()), row.bootId, row.offsetUs, row.asleepMs, row.reservedUs)
     } else if (steps.length > 0) db.prepare('update piecework_store set format = ?').run(format)
   }
   return steps.map((step) => step.sql)
 }
 
-/** Sets the clock row for this boot; true when it changed, so that the caller syncs it before numbers are given out. */
-export function setClock(db: Database, clock: Clock): boolean {
-  const row = db.prepare('select bootId, offsetUs, asleepMs, reservedUs from piecework_store').get() as ClockRow
+/**
+ * Sets the clock row for this boot; true when it changed, so that the caller syncs it before numbers are given out.
+ * In a file that is a copy or a restored backup no receipt acts: it belongs to another history of the store.
+ */
+export function setClock(db: Database, clock: Clock, fileId: string): boolean {
+  const row = db
+    .prepare('select fileId, bootId, offsetUs, asleepMs, reservedUs from piecework_store')
+    .get() as ClockRow & {
+    fileId: string
+  }
+  if (row.fileId !== fileId) {
+    if (row.fileId !== '') db.exec('update piecework_task set nonce = null where nonce is not null')
+    db.prepare('update piecework_store set fileId = ?').run(fileId)
+  }
   const next = adoptBoot(clock, row)
   if (next === row) return false
   db.prepare('update piecework_store set bootId = ?, offsetUs = ?, asleepMs = ?, reservedUs = ?').run(

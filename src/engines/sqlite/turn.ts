@@ -3,6 +3,7 @@ import type { Database } from 'better-sqlite3'
 import type { Clock, Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { isBusy, translated } from './errors.js'
+import type { Guard } from './guard.js'
 import type { Session } from './session.js'
 import type { Syncer } from './sync.js'
 
@@ -13,6 +14,8 @@ interface Entry {
   work: Work
   /** Says whether the caller must wait for a sync, seeing the answer. */
   durable: (answer: never) => boolean
+  /** True for calls that add tasks: a full disk refuses them so that the others go through. */
+  grows: boolean
   resolve: (answer: never) => void
   reject: (error: unknown) => void
 }
@@ -37,6 +40,7 @@ export class Turn {
     private readonly random: Random,
     private readonly syncer: Syncer,
     private readonly session: Session,
+    private readonly guard: Guard,
   ) {}
 
   get idle(): boolean {
@@ -44,9 +48,9 @@ export class Turn {
   }
 
   /** Resolves with the answer once it is committed and, where `durable` says so, synced. */
-  run<T>(work: (session: Session) => T, durable: (answer: T) => boolean): Promise<T> {
+  run<T>(work: (session: Session) => T, durable: (answer: T) => boolean, grows = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.pending.push({ work, durable, resolve, reject } as Entry)
+      this.pending.push({ work, durable, grows, resolve, reject } as Entry)
       this.plan()
     })
   }
@@ -114,11 +118,19 @@ export class Turn {
       this.isolate(entries, culprit, translated(error, this.file))
       return
     }
-    this.answer(entries, answers)
+    try {
+      if (this.session.reserved) this.syncer.now()
+      this.answer(entries, answers)
+    } catch (error) {
+      for (const entry of entries) entry.reject(error)
+    }
   }
 
   private isolate(entries: Entry[], culprit: Entry | undefined, error: PieceworkError): void {
-    if (culprit) {
+    if (error.code === 'PW_DISK_FULL' && this.guard.free()) {
+      for (const entry of entries) if (entry.grows) entry.reject(error)
+      this.retry(entries.filter((entry) => !entry.grows))
+    } else if (culprit) {
       culprit.reject(error)
       this.retry(entries.filter((entry) => entry !== culprit))
     } else if (entries.length === 1) entries[0]?.reject(error)
@@ -156,13 +168,15 @@ export class Turn {
       if (this.session.claimed) this.syncer.soon()
       return
     }
-    this.syncer.after().then(
-      () => {
+    this.syncer
+      .after()
+      .then(() => {
+        // Synced into a file that nobody finds again would be lost all the same.
+        this.guard.check()
         for (const resolve of later) resolve()
-      },
-      (error) => {
+      })
+      .catch((error) => {
         for (const reject of rejects) reject(error)
-      },
-    )
+      })
   }
 }
