@@ -24,6 +24,23 @@ export function claim(s: Session, ask: ClaimAsk): Claimed {
   return answer
 }
 
+/**
+ * The answer of a claim that would find nothing, read without taking the write lock; null when there may be something.
+ * A waiting worker looks again every second: that must not cost a write.
+ */
+export function nothingToClaim(s: Session, ask: ClaimAsk): Claimed | null {
+  const next = nextDueMs(s)
+  if (ask.requestId !== null || next === 0) return null
+  const blockedBy: Blocker[] = []
+  for (const want of ask.wants) {
+    const queue = s.catalog.queue(want.queue)
+    if (!queue || want.max <= 0) continue
+    if (queue.pausedAt !== null) blockedBy.push({ queue: want.queue, by: 'pause' })
+    else if (claimable(s, queue.id, want.types).some((type) => readyNow(s, type) > 0)) return null
+  }
+  return { deliveries: [], nextDueMs: next, blockedBy }
+}
+
 function claimWant(
   s: Session,
   ask: ClaimAsk,

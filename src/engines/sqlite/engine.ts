@@ -28,7 +28,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { answerKeepMs } from '../../task/limits.js'
 import { amend } from './amend.js'
-import { claim } from './claim.js'
+import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
@@ -130,7 +130,9 @@ class SqliteEngine implements Engine {
     return this.use().turn.run((s) => answered(s, request, () => enqueue(s, tasks)), always, true)
   }
 
-  claim(ask: ClaimAsk): Promise<Claimed> {
+  async claim(ask: ClaimAsk): Promise<Claimed> {
+    const nothing = this.use().turn.idle ? this.read((s) => nothingToClaim(s, ask)) : null
+    if (nothing) return nothing
     return this.write(
       (s) => claim(s, ask),
       // A task that was handed out before: its new fence must be on disk before its handler starts.
