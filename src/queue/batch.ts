@@ -52,7 +52,7 @@ export class BatchClient implements Batch {
 
   #late(waitMs: number | undefined, last: BatchRecord | null): PieceworkError {
     const state = last?.sealed
-      ? `${last.total - last.done - last.dead - last.cancelled} tasks are open`
+      ? `${last.total - last.done - last.dead - last.cancelled} of its tasks are still open`
       : 'it is not sealed'
     const message = `Batch "${this.name}" was not done within ${waitMs} ms: ${state}.`
     return new PieceworkError('PW_DRAIN_TIMEOUT', message, { batch: this.name, sealed: last?.sealed ?? false })

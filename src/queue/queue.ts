@@ -13,7 +13,7 @@ import { type DrainOptions, drained } from './drained.js'
 import type { Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
-import { type BulkOptions, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
+import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
 import { configureQueue, declarePolicy, pauseQueue, readQueue } from './policy.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
@@ -193,7 +193,7 @@ export class QueueClient implements Queue<unknown> {
 
   #bulkTask(payload: unknown, options: BulkOptions | undefined): BulkTask | Promise<BulkTask> {
     const { name, definition } = this.#agreed()
-    const bury = options?.onInvalid === 'bury'
+    const bury = checkChoice('onInvalid', options?.onInvalid ?? 'throw', ['throw', 'bury']) === 'bury'
     const made = (text: string): BulkTask => ({ task: taskOf(name, text, options), tx: options?.tx })
     const lenient = (error: unknown): BulkTask => {
       // What JSON can hold is stored as it is; the schema refuses it at its claim, which buries it with its issues.
