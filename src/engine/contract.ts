@@ -54,7 +54,9 @@ export interface Swept {
 }
 
 export type Patch = Record<string, unknown> // queue: { code, operator, unset, paused }; batch: { sealed, info }
-export type Kind = 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'task' | 'history' | 'worker' | 'audit' | 'type'
+/** `proof`: every figure beside a full count, in one snapshot (P12). */
+export type Kind =
+  | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'type' | 'task' | 'history' | 'worker' | 'audit' | 'proof'
 /** Empty fields match everything; ids win over the rest. */
 export interface Filter {
   ids?: readonly string[] | undefined; queue?: string | undefined; type?: string | undefined; key?: string | undefined

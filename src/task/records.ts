@@ -82,3 +82,11 @@ export interface AuditRecord {
   subject: string
   details: Record<string, unknown>
 }
+
+/** A figure as shown and as a full count of the same snapshot has it; they differ only when a promise is broken. */
+export interface ProofRecord {
+  kind: 'type' | 'batch'
+  name: string
+  shown: Record<string, number>
+  counted: Record<string, number>
+}

@@ -5,6 +5,7 @@ import { type State, states } from '../../task/lifecycle.js'
 import type { AuditRecord, HistoryRecord, TaskRecord } from '../../task/records.js'
 import type { QueueRow } from './catalog.js'
 import { type BatchWhole, batchRecord, queueRecord } from './configure.js'
+import { proof } from './proof.js'
 import { cancelAsked, parseId } from './rows.js'
 import type { Session } from './session.js'
 import { code } from './statements.js'
@@ -28,6 +29,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       return whole(
         (s.q.workers.all() as WorkerRow[]).filter(named(filter)).map((row) => workerRecord(row, s.wallShift)),
       )
+    case 'proof':
+      return whole(proof(s))
     case 'audit':
       return audits(s, filter, cursor, limit)
     default:
