@@ -4,25 +4,15 @@ import type { Piecework } from './queue/face.js'
 import { startWorker } from './worker/worker.js'
 
 export { type ErrorCode, PieceworkError } from './ground/errors.js'
-export type { EnqueuedMany } from './queue/bulk.js'
 export type { ConnectOptions } from './queue/client.js'
 export type { EnqueuedTask } from './queue/connection.js'
-export { type Json, type SchemasByType, type } from './queue/define.js'
-export type { DrainOptions, WaitOptions } from './queue/drained.js'
-export type {
-  Batch,
-  BatchStats,
-  DeadFilter,
-  DeadLetters,
-  Piecework,
-  Queue,
-  TaskFilter,
-  TypedQueue,
-} from './queue/face.js'
+export { type Json, type } from './queue/define.js'
+export type { DrainOptions } from './queue/drained.js'
+export type { Batch, Piecework, Queue, TypedQueue } from './queue/face.js'
 export type { QueueStats } from './queue/figures.js'
 export type { BulkOptions, TaskOptions } from './queue/options.js'
 export type { Worker, WorkerEvents, WorkerOptions } from './queue/seam.js'
-export type { DeadLetter, Listing, PastDelivery, Task } from './queue/tasks.js'
+export type { DeadLetter, Task } from './queue/tasks.js'
 export { Bury, type Delivery, type Handler, Overloaded, Release, Retry } from './task/handler.js'
 export type { Policy, PolicyPatch } from './task/limits.js'
 

@@ -126,7 +126,7 @@ class Sender {
   }
 }
 
-/** The same error with the item's index and what was enqueued before it; errors of the caller's code stay themselves. */
+/** The same error with the item's index and what was enqueued before it; errors of the caller stay themselves. */
 function withIndex(error: unknown, what: string, index: number, sum: EnqueuedMany): unknown {
   if (!(error instanceof PieceworkError)) return error
   return new PieceworkError(

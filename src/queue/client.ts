@@ -49,7 +49,7 @@ export class Client implements Piecework {
   }
 }
 
-/** Opens the store, makes or migrates it when it may. Throws PW_ENGINE_UNKNOWN, PW_OPTION_UNKNOWN, what the engine says. */
+/** Opens the store, makes or migrates it when it may; throws for bad options, and what the engine says. */
 export async function open(
   startWorker: StartWorker,
   where: string | ConnectOptions | undefined,

@@ -36,7 +36,8 @@ export class Connection {
   readonly maintenance: Maintenance
   readonly #singles: Batcher<NewTask, EnqueuedTask | PieceworkError>
   readonly #workers = new Set<Worker>()
-  readonly #preparing = new Set<() => Promise<unknown>>()
+  readonly #preparing = new Map<string, () => Promise<unknown>>()
+  readonly #declared = new Map<string, Promise<void>>()
   #state: 'open' | 'closing' | 'closed' = 'open'
   #closed: Promise<void> | null = null
 
@@ -77,20 +78,34 @@ export class Connection {
     return answers.map(answerOf)
   }
 
-  /** Registers what `ready` waits for. */
-  prepares(prepare: () => Promise<unknown>): void {
-    this.#preparing.add(prepare)
+  /** Registers what `ready` waits for; the same `what` once, as a program may open its queue for every request. */
+  prepares(what: string, prepare: () => Promise<unknown>): void {
+    this.#preparing.set(what, prepare)
   }
 
-  /** What is prepared is no longer kept: a program may open its queue anew for every request. */
-  prepared(prepare: () => Promise<unknown>): void {
-    this.#preparing.delete(prepare)
+  /**
+   * Runs `declare` once for all queues opened with the same words: the later start wins, not the later call.
+   * What failed is tried again next time.
+   */
+  declareOnce(what: string, declare: () => Promise<void>): Promise<void> {
+    let declared = this.#declared.get(what)
+    if (!declared) {
+      declared = declare().then(
+        () => void this.#preparing.delete(what),
+        (error) => {
+          this.#declared.delete(what)
+          throw error
+        },
+      )
+      this.#declared.set(what, declared)
+    }
+    return declared
   }
 
   /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
   async ready(): Promise<void> {
     this.reading()
-    await Promise.all([...this.#preparing].map((prepare) => prepare()))
+    await Promise.all([...this.#preparing.values()].map((prepare) => prepare()))
   }
 
   /** Keeps a worker to stop at close(). */

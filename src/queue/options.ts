@@ -74,7 +74,7 @@ const aheadMsMax = 3650 * day
 /** As much as a mail's headers; more belongs in the payload. */
 const headersBytesMax = 65_536
 
-/** Throws PW_OPTION_INVALID unless `given` is an object, PW_OPTION_UNKNOWN with a suggestion for a field not in the table. */
+/** Throws PW_OPTION_INVALID unless `given` is an object, PW_OPTION_UNKNOWN for a field that is not in the table. */
 export function checkOptions(call: keyof typeof options, given: unknown): void {
   if (given === undefined) return
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -101,7 +101,7 @@ export function checkChoice<const T extends string>(what: string, value: unknown
   throw new PieceworkError('PW_OPTION_INVALID', `${what} is ${shown(value)}; it must be one of ${list}.`, { what })
 }
 
-/** The engine's task for text that is valid JSON; throws PW_NAME_INVALID or PW_OPTION_INVALID. Options are known ones. */
+/** The engine's task for valid JSON text and checked fields; throws PW_NAME_INVALID or PW_OPTION_INVALID. */
 export function taskOf(queue: string, payload: string, given: TaskOptions | undefined): NewTask {
   const task: NewTask = { queue, payload }
   if (given === undefined) return task

@@ -11,24 +11,24 @@ export async function readQueue(connection: Connection, name: string): Promise<Q
   return (page.items[0] as QueueRecord | undefined) ?? null
 }
 
-/**
- * Declares the code's layer and answers what is in force. Another build's layer: the later start wins with one
- * warning, or PW_POLICY_CHANGED under a strict connection. A null patch declares nothing.
- */
-export async function declarePolicy(connection: Connection, name: string, patch: PolicyPatch | null): Promise<Policy> {
-  const stored = await readQueue(connection, name)
-  if (patch === null) return stored?.policy ?? effectivePolicy()
-  const before = stored?.code ?? null
-  if (stored !== null && before !== null && isDeepStrictEqual(before, patch)) return stored.policy
+/** What is in force for a queue now; the defaults when nobody has used it. */
+export async function policyInForce(connection: Connection, name: string): Promise<Policy> {
+  return (await readQueue(connection, name))?.policy ?? effectivePolicy()
+}
+
+/** Declares the code's layer. Another build's: replaced with one warning, or PW_POLICY_CHANGED when strict. */
+export async function declarePolicy(connection: Connection, name: string, patch: PolicyPatch): Promise<void> {
+  const before = (await readQueue(connection, name))?.code ?? null
+  if (before !== null && isDeepStrictEqual(before, patch)) return
   if (before !== null) {
     const changed = policyChanged(name, before, patch)
     if (connection.strict) throw changed
     warn(changed)
   }
-  return policyIn(await connection.working().configure('queue', name, { code: patch }, connection.actor))
+  await connection.working().configure('queue', name, { code: patch }, connection.actor)
 }
 
-/** Lays fields over the operator's layer, which wins over the code's; null drops that layer. Answers what is in force. */
+/** Lays fields over the operator's layer, which wins over the code's; null drops it. Answers what is in force. */
 export async function configureQueue(
   connection: Connection,
   name: string,
@@ -38,15 +38,14 @@ export async function configureQueue(
     throw new PieceworkError('PW_OPTION_INVALID', `The settings are ${shown(given)}; they must be an object, or null.`)
   }
   const operator = given === null ? null : checkPolicy(given)
-  return policyIn(await connection.working().configure('queue', name, { operator }, connection.actor))
+  const record = await connection.working().configure('queue', name, { operator }, connection.actor)
+  return (record as unknown as QueueRecord).policy
 }
 
 /** Stops or lets go the claims of a queue; what is leased goes on. */
 export async function pauseQueue(connection: Connection, name: string, paused: boolean): Promise<void> {
   await connection.working().configure('queue', name, { paused }, connection.actor)
 }
-
-const policyIn = (answer: Record<string, unknown>): Policy => (answer as unknown as QueueRecord).policy
 
 function policyChanged(name: string, before: PolicyPatch, after: PolicyPatch): PieceworkError {
   const fields = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof PolicyPatch)[]

@@ -14,7 +14,7 @@ import type { Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
 import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
-import { configureQueue, declarePolicy, pauseQueue, readQueue } from './policy.js'
+import { configureQueue, declarePolicy, pauseQueue, policyInForce, readQueue } from './policy.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
 
@@ -31,7 +31,8 @@ export class QueueClient implements Queue<unknown> {
   readonly dead: DeadLettersClient
   readonly #connection: Connection
   readonly #terms: Terms | PieceworkError
-  #declaring: Promise<Policy> | null = null
+  /** What this queue declares, in the words of its terms. */
+  readonly #words: string
   #declared = false
 
   /** Throws nothing: what is wrong with the arguments surfaces at the first awaited call. */
@@ -41,7 +42,10 @@ export class QueueClient implements Queue<unknown> {
     this.#terms = termsOf(name, given)
     this.#declared = !(this.#terms instanceof PieceworkError) && this.#terms.policy === null
     this.dead = new DeadLettersClient(connection, () => this.#ready())
-    if (!this.#declared) connection.prepares(this.#prepare)
+    this.#words = JSON.stringify(
+      this.#terms instanceof PieceworkError ? this.#terms.message : [name, this.#terms.policy],
+    )
+    if (!this.#declared) connection.prepares(this.#words, () => this.#prepare())
   }
 
   enqueue(payload: unknown, options?: TaskOptions): Promise<EnqueuedTask> {
@@ -78,7 +82,7 @@ export class QueueClient implements Queue<unknown> {
       checkWorkerOptions(options)
       plan = planHandlers(handler, definition.types, options.types)
       this.#connection.working()
-      prepared = this.#prepare()
+      prepared = this.#prepare().then(() => policyInForce(this.#connection, this.name))
     } catch (error) {
       prepared = Promise.reject(error)
     }
@@ -158,21 +162,12 @@ export class QueueClient implements Queue<unknown> {
     return name
   }
 
-  /** Declares the code's policy once and answers what is in force; a store that failed is asked again next time. */
-  readonly #prepare = (): Promise<Policy> => {
-    if (this.#terms instanceof PieceworkError) return Promise.reject(this.#terms)
-    this.#declaring ??= declarePolicy(this.#connection, this.#terms.name, this.#terms.policy).then(
-      (policy) => {
-        this.#declared = true
-        this.#connection.prepared(this.#prepare)
-        return policy
-      },
-      (error) => {
-        this.#declaring = null
-        throw error
-      },
-    )
-    return this.#declaring
+  /** Declares the code's policy, if there is one and this connection has not done so. */
+  async #prepare(): Promise<void> {
+    const { name, policy } = this.#agreed()
+    if (policy === null) return
+    await this.#connection.declareOnce(this.#words, () => declarePolicy(this.#connection, name, policy))
+    this.#declared = true
   }
 
   /** The engine's task; a promise only when the schema is asynchronous. */

@@ -14,7 +14,7 @@ export interface TextTask {
   identity?: string | undefined
 }
 
-/** Throws PW_JSON_INVALID with the offset, PW_PAYLOAD_TOO_LARGE, PW_PAYLOAD_TOO_DEEP, or what the options are refused for. */
+/** Throws PW_JSON_INVALID with the offset, PW_PAYLOAD_TOO_LARGE, PW_PAYLOAD_TOO_DEEP, or as enqueue() does. */
 export function textTask(queue: string, { text, options, identity }: TextTask): NewTask {
   checkOptions('enqueue', options)
   const task = taskOf(queue, checkPayloadText(text), options)

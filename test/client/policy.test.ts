@@ -1,5 +1,6 @@
 // The layers of a queue's policy: default < code < operator; two builds that differ; pause and resume.
 import { describe, expect, it } from 'vitest'
+import { PieceworkError } from '../../dist/ground/errors.js'
 import { holdSome, newUrl, openStore, refusalOf, warningsOf } from './store.js'
 
 describe('the policy of the code', () => {
@@ -38,6 +39,38 @@ describe('the policy of the code', () => {
     const { engine } = newer.connection.ports
     expect((await engine.select('queue', { name: 'mail' }, null)).items[0]).toMatchObject({ policy: { leaseMs: 2000 } })
     expect((await engine.select('audit', {}, null)).items).toHaveLength(2)
+  })
+
+  it('of an older build that opens its queue for every request stays overruled: a start is not a call', async () => {
+    const url = newUrl()
+    const older = await openStore({ url })
+    const newer = await openStore({ url })
+    await older.pw.queue('mail', { leaseMs: 1000 }).enqueue(1)
+    const warnings = await warningsOf(async () => {
+      await newer.pw.queue('mail', { leaseMs: 2000 }).enqueue(2)
+      await older.pw.queue('mail', { leaseMs: 1000 }).enqueue(3)
+      await newer.pw.queue('mail', { leaseMs: 2000 }).enqueue(4)
+    })
+    expect(warnings).toHaveLength(1)
+    const { engine } = newer.connection.ports
+    expect((await engine.select('queue', { name: 'mail' }, null)).items[0]).toMatchObject({ policy: { leaseMs: 2000 } })
+  })
+
+  it('that could not be declared is declared at the next call', async () => {
+    const { pw, connection } = await openStore()
+    const { engine } = connection.ports
+    const configure = engine.configure.bind(engine)
+    engine.configure = async () => {
+      throw new PieceworkError('PW_BUSY', 'locked')
+    }
+    const mail = pw.queue('mail', { leaseMs: 1000 })
+    expect(await refusalOf(mail.enqueue(1))).toMatchObject({ code: 'PW_BUSY' })
+    expect(await refusalOf(pw.ready)).toMatchObject({ code: 'PW_BUSY' })
+    engine.configure = configure
+    await pw.ready
+    await mail.enqueue(2)
+    expect((await mail.list()).items.map((task) => task.payload)).toEqual([2])
+    expect((await engine.select('queue', { name: 'mail' }, null)).items[0]).toMatchObject({ code: { leaseMs: 1000 } })
   })
 
   it('of two builds under strict: refused, everywhere, and nothing of it happens', async () => {

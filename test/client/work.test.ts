@@ -1,4 +1,4 @@
-// From enqueue to handler through the real worker: schemas at claim, handlers by type, refusals, the end of a connection.
+// From enqueue to handler through the real worker: schemas at claim, handlers by type, refusals, what runs on defaults.
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { Bury, Retry } from '../../dist/task/handler.js'
@@ -29,7 +29,7 @@ describe('work', () => {
     expect(seen).toEqual(['x'])
   })
 
-  it('gives the handler what the schema makes of the stored input; what no longer fits is buried with its issues', async () => {
+  it('gives the handler what the schema makes of it; what no longer fits is buried with its issues', async () => {
     const { pw } = await openStore()
     const schema = v.object({ n: v.pipe(v.string(), v.transform(Number)) })
     const numbers = pw.queue('numbers', { schema })
