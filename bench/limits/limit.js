@@ -1,4 +1,4 @@
-// The limit: tables, rows, indexes and durability of the SQLite engine in a hand-written minimum with no product around.
+// The limit: the SQLite engine's tables, indexes and durability in a hand-written minimum with no product around.
 import { closeSync, fdatasync, fsyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'

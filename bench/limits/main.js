@@ -1,5 +1,5 @@
 // Sets the product beside a program with the same statements and durability and no product: `npm run bench`.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -44,15 +44,16 @@ const perSecond = 50
  */
 
 const folder = mkdtempSync(join(values.dir, 'piecework-bench-'))
-let files = 0
+let stores = 0
 
 /** Runs a scenario on a new, empty store of its own. */
 async function onNewStore(/** @type {typeof subjects[number]} */ subject, /** @type {Scenario} */ scenario) {
-  const file = join(folder, `${files++}.db`)
-  const store = await subject.open(file)
+  const place = join(folder, String(stores++))
+  mkdirSync(place)
+  const store = await subject.open(join(place, 'store.db'))
   await scenario(store)
   await store.close()
-  for (const suffix of ['', '-wal', '-shm', '-alive']) rmSync(file + suffix, { recursive: true, force: true })
+  rmSync(place, { recursive: true })
 }
 
 /** Everything that is timed, each scenario for all subjects in turns, so that a disturbance hits all of them. */

@@ -1,4 +1,4 @@
-// What is measured: the limit program, the product's engine under the same small pool, and the product as users have it.
+// What is measured: the limit program, the product's engine under the same small pool, and the product as users use it.
 import { engineFor } from '../../dist/engines/open.js'
 import { connect } from '../../dist/index.js'
 import { Limit } from './limit.js'
