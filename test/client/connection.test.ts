@@ -5,7 +5,7 @@ import { dirname } from 'node:path'
 import * as piecework from 'piecework'
 import { connect, PieceworkError, type } from 'piecework'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { newUrl, openStore, refusalOf } from './store.js'
+import { latch, newUrl, openStore, refusalOf } from './store.js'
 
 const fileOf = (url: string) => url.slice('sqlite:'.length)
 
@@ -125,24 +125,17 @@ describe('a connection', () => {
     const { pw } = await openStore({ url })
     const mail = pw.queue('mail')
     await mail.enqueueMany([1, 2, 3])
-    let release = () => {}
-    const gate = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    let begun = () => {}
-    const running = new Promise<void>((resolve) => {
-      begun = resolve
-    })
+    const [gate, begun] = [latch(), latch()]
     mail.work(
       async () => {
-        begun()
-        await gate
+        begun.hit()
+        await gate.reached
       },
       { concurrency: 1, prefetch: 2 },
     )
-    await running
+    await begun.reached
     const closing = pw.close()
-    release()
+    gate.hit()
     await closing
     const again = await openStore({ url })
     expect(await again.pw.queue('mail').stats()).toMatchObject({ done: 1, ready: 2, leased: 0, workers: 0 })

@@ -5,7 +5,7 @@ import { PieceworkError } from '../../dist/ground/errors.js'
 import { Maintenance } from '../../dist/queue/maintenance.js'
 import { sweepEveryMs } from '../../dist/task/limits.js'
 import { manualClock } from '../../dist/testing/manual-clock.js'
-import { openStore, refusalOf, warningsOf } from './store.js'
+import { latch, openStore, refusalOf, warningsOf } from './store.js'
 
 const nothing: Swept = { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: null }
 
@@ -111,17 +111,14 @@ describe('maintenance', () => {
     const { pw, connection } = await openStore()
     const { engine } = connection.ports
     const real = engine.sweep.bind(engine)
-    let failed = () => {}
-    const failure = new Promise<void>((resolve) => {
-      failed = resolve
-    })
+    const failed = latch()
     engine.sweep = async () => {
-      failed()
+      failed.hit()
       throw new PieceworkError('PW_STORE_FAILED', 'the disk is gone')
     }
     const warnings = await warningsOf(async () => {
       await pw.queue('mail').enqueue(1)
-      await failure
+      await failed.reached
       await refusalOf(pw.queue('mail').drained({ waitMs: 5 }))
     })
     engine.sweep = real

@@ -102,3 +102,16 @@ export async function ackAll(connection: Connection, receipts: readonly string[]
   const verdicts = receipts.map((receipt) => ({ receipt, do: 'ack' as const }))
   await connection.ports.engine.settle({ worker: 'by hand', flush: null }, verdicts)
 }
+
+/** Resolves `reached` at the n-th `hit`. */
+export function latch(n = 1): { hit: () => void; reached: Promise<void> } {
+  let left = n
+  let open = () => {}
+  const reached = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  const hit = () => {
+    if (--left === 0) open()
+  }
+  return { hit, reached }
+}

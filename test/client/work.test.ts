@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { Bury, Retry } from '../../dist/task/handler.js'
-import { newUrl, openStore, refusalOf } from './store.js'
+import { latch, newUrl, openStore, refusalOf } from './store.js'
 
 describe('work', () => {
   it('runs what was enqueued, and drained says when all is done', async () => {
@@ -79,8 +79,10 @@ describe('work', () => {
     const mail = pw.queue('mail')
     await mail.enqueueMany(['a', 'b', 'c'], (type) => ({ type }))
     const seen: unknown[] = []
+    const two = latch(2)
     const some = mail.work({ a: (payload) => seen.push(payload), b: (payload) => seen.push(payload) })
-    await refusalOf(mail.drained({ waitMs: 200 }))
+    some.on('done', two.hit)
+    await two.reached
     expect(seen.sort()).toEqual(['a', 'b'])
     expect((await mail.list()).items.map((task) => [task.type, task.state])).toEqual([['c', 'ready']])
     await some.stop()
@@ -96,8 +98,9 @@ describe('work', () => {
     await work.enqueue(1, { type: 'n' })
     await work.enqueue('x', { type: 's' })
     const seen: unknown[] = []
-    work.work((payload) => seen.push(payload))
-    await refusalOf(work.drained({ waitMs: 200 }))
+    const two = latch(2)
+    work.work((payload) => seen.push(payload)).on('done', two.hit)
+    await two.reached
     expect(seen.sort()).toEqual([1, 'x'])
     expect((await work.list()).items.map((task) => task.type)).toEqual(['unknown here'])
   })
@@ -107,19 +110,16 @@ describe('work', () => {
     const { pw } = await openStore({ url })
     const mail = pw.queue('mail')
     await mail.enqueue('first')
-    let started = () => {}
-    const start = new Promise<void>((resolve) => {
-      started = resolve
-    })
+    const started = latch()
     mail.work(
       async (_, { signal }) => {
-        started()
+        started.hit()
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
         await pw.queue('next').enqueue('second')
       },
       { graceMs: 50 },
     )
-    await start
+    await started.reached
     await pw.close()
     const again = await openStore({ url })
     expect(await again.pw.queue('next').stats()).toMatchObject({ ready: 1 })
@@ -207,13 +207,12 @@ describe('on defaults', () => {
   })
 
   it('a producer alone sweeps too: what is due becomes ready, what is past its deadline dead', async () => {
-    const { pw, clock } = await openStore()
+    const { pw, connection, clock } = await openStore()
     const mail = pw.queue('mail')
     await mail.enqueue('due', { delayMs: 60_000 })
     await mail.enqueue('late', { delayMs: 120_000, deadlineMs: 60_000 })
     clock.advance(60_001)
-    // Looks again and again for at most ten seconds.
-    await mail.drained({ waitMs: 1000 }).catch(() => {})
+    expect(await connection.ports.engine.wait(['mail'], 10_000, new AbortController().signal)).toBe(true)
     expect(await mail.stats()).toMatchObject({ ready: 1, scheduled: 0, dead: 1 })
     expect((await mail.dead.list()).items).toMatchObject([{ payload: 'late', reason: 'deadline' }])
   })
