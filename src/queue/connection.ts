@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Engine, Enqueued, NewTask } from '../engine/contract.js'
 import { type Batcher, batcher } from '../ground/batcher.js'
 import type { Clock, Random } from '../ground/clock.js'
-import { PieceworkError } from '../ground/errors.js'
+import { errorTable, PieceworkError } from '../ground/errors.js'
 import { bulkTasksMax } from '../task/limits.js'
 import { Maintenance } from './maintenance.js'
 import type { Ports, StartWorker, Worker } from './seam.js'
@@ -153,7 +153,8 @@ async function enqueueTurn(engine: Engine, tasks: readonly NewTask[]): Promise<(
   try {
     return (await engine.enqueue(null, tasks)).map(answerOf)
   } catch (error) {
-    if (tasks.length === 1 || !(error instanceof PieceworkError) || error.retryable) throw error
+    // A store that failed may have kept them (a sync that was refused): sent again they could be there twice.
+    if (tasks.length === 1 || !(error instanceof PieceworkError) || 'exit' in errorTable[error.code]) throw error
   }
   // Called in order, so that ids still rise in call order.
   const alone = await Promise.allSettled(tasks.map((task) => engine.enqueue(null, [task])))

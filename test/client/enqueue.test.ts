@@ -1,6 +1,7 @@
 // Enqueueing one by one: what is stored, what is refused and with which words, and that neighbours stay unhurt.
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
+import { PieceworkError } from '../../dist/ground/errors.js'
 import { newUrl, openStore, refusalOf } from './store.js'
 
 describe('one task', () => {
@@ -88,6 +89,24 @@ describe('one task', () => {
     const codes = outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'ok'))
     expect(codes).toEqual(['ok', 'PW_PAYLOAD_NOT_JSON', 'PW_BATCH_SEALED', 'PW_OPTION_INVALID', 'ok'])
     expect((await mail.list()).items.map((task) => task.payload)).toEqual([1, 4])
+  })
+})
+
+describe('a store that fails', () => {
+  it.each([
+    ['PW_SYNC_FAILED', 1],
+    ['PW_STORE_FAILED', 1],
+    ['PW_BATCH_SEALED', 4],
+  ] as const)('with %s is asked %i times for three tasks of one turn', async (code, calls) => {
+    const { pw, connection } = await openStore({ url: 'sqlite::memory:' })
+    let asked = 0
+    connection.ports.engine.enqueue = async () => {
+      asked++
+      throw new PieceworkError(code, 'refused')
+    }
+    const outcomes = await Promise.allSettled([1, 2, 3].map((n) => pw.queue('mail').enqueue(n)))
+    expect(outcomes).toMatchObject([{ reason: { code } }, { reason: { code } }, { reason: { code } }])
+    expect(asked).toBe(calls)
   })
 })
 
