@@ -116,17 +116,29 @@ function spawnError(error: unknown, name: string): PieceworkError {
     case 'ENOEXEC':
     case 'EPERM':
     case 'EISDIR':
-      return new PieceworkError('PW_COMMAND_REFUSED', `${name} cannot be executed: ${code}.`, { command: name }, { cause: error })
+      return new PieceworkError(
+        'PW_COMMAND_REFUSED',
+        `${name} cannot be executed: ${code}.`,
+        { command: name },
+        { cause: error },
+      )
     case 'E2BIG':
     case 'ERR_INVALID_ARG_VALUE':
       return new PieceworkError(
         'PW_ARGUMENT_INVALID',
-        code === 'E2BIG' ? 'The item is too long for an argument.' : 'The item has a NUL character, which no argument can hold.',
+        code === 'E2BIG'
+          ? 'The item is too long for an argument.'
+          : 'The item has a NUL character, which no argument can hold.',
         {},
         { cause: error },
       )
     default:
-      return new PieceworkError('PW_SPAWN_FAILED', `${name} could not be started: ${message}.`, { command: name }, { cause: error })
+      return new PieceworkError(
+        'PW_SPAWN_FAILED',
+        `${name} could not be started: ${message}.`,
+        { command: name },
+        { cause: error },
+      )
   }
 }
 
@@ -142,7 +154,9 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
 
 /** Where COMMAND is; throws PW_COMMAND_MISSING (exit 127) or PW_COMMAND_REFUSED (exit 126) as a shell would. */
 export function lookUp(name: string, path: string = process.env.PATH ?? ''): string {
-  const places = name.includes('/') ? [name] : path.split(delimiter).map((folder) => join(folder === '' ? '.' : folder, name))
+  const places = name.includes('/')
+    ? [name]
+    : path.split(delimiter).map((folder) => join(folder === '' ? '.' : folder, name))
   let refused: string | null = null
   for (const place of places) {
     try {
@@ -157,5 +171,7 @@ export function lookUp(name: string, path: string = process.env.PATH ?? ''): str
   if (refused !== null) {
     throw new PieceworkError('PW_COMMAND_REFUSED', `${refused} cannot be executed.`, { command: name })
   }
-  throw new PieceworkError('PW_COMMAND_MISSING', `${name === '' ? 'An empty word' : name} was not found.`, { command: name })
+  throw new PieceworkError('PW_COMMAND_MISSING', `${name === '' ? 'An empty word' : name} was not found.`, {
+    command: name,
+  })
 }

@@ -35,7 +35,10 @@ export class Identities {
     this.#table = new Uint32Array(old.length * 2)
     for (let from = 0; from < old.length; from += entryWords) {
       if (old[from + 2] === 0) continue
-      this.#table.set(old.subarray(from, from + entryWords), slotOf(this.#table, old[from] as number, old[from + 1] as number))
+      this.#table.set(
+        old.subarray(from, from + entryWords),
+        slotOf(this.#table, old[from] as number, old[from + 1] as number),
+      )
     }
   }
 }

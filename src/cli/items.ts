@@ -156,7 +156,11 @@ export class ItemReader {
 
   #refusal(code: ErrorCode, why: string, details: Record<string, unknown> = {}): PieceworkError {
     const what = this.#format === 'null' ? 'Item' : 'Line'
-    return new PieceworkError(code, `${what} ${this.#line}: ${why}`, { line: this.#line, offset: this.#offset, ...details })
+    return new PieceworkError(code, `${what} ${this.#line}: ${why}`, {
+      line: this.#line,
+      offset: this.#offset,
+      ...details,
+    })
   }
 
   #notUtf8(record: Buffer): PieceworkError {

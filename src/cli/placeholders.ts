@@ -40,7 +40,10 @@ const fieldShape = String.raw`\{(?=[^{}]*[\p{L}_])[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N
 const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 
 /** `replace` is what stands for the item (default `{}`); `fields` says whether `{name}` refers to a field of it. */
-export function template(words: readonly string[], options: { replace?: string | undefined; fields: boolean }): Template {
+export function template(
+  words: readonly string[],
+  options: { replace?: string | undefined; fields: boolean },
+): Template {
   const { replace = '{}', fields } = options
   const shapes = [escaped(replace), ...Object.keys(fixed).map(escaped), ...(fields ? [fieldShape] : [])]
   const pattern = new RegExp(shapes.join('|'), 'gu')
@@ -78,6 +81,8 @@ function field(name: string): Part {
 /** The words as one line that a shell reads back as the same words. */
 export function quoted(words: readonly string[]): string {
   return words
-    .map((word) => (/^[\w%+,./:@=-]+$/.test(word) && !word.includes('\n') ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .map((word) =>
+      /^[\w%+,./:@=-]+$/.test(word) && !word.includes('\n') ? word : `'${word.replaceAll("'", "'\\''")}'`,
+    )
     .join(' ')
 }

@@ -38,8 +38,8 @@ export function written(stream: NodeJS.WritableStream, data: string | Uint8Array
 /** The exit code that cli.md gives an error. */
 export function exitOf(error: unknown): number {
   if (!(error instanceof PieceworkError)) return 2
-  const entry: { exit?: number } = errorTable[error.code]
-  return entry.exit ?? 2
+  const entry: object = errorTable[error.code]
+  return 'exit' in entry ? Number(entry.exit) : 2
 }
 
 /** An error as the command line shows it: never a stack, always what to do. */

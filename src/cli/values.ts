@@ -1,6 +1,7 @@
 // Reads the values of options: durations, whole numbers, choices, name=value pairs, halting rules.
-import { PieceworkError } from '../ground/errors.js'
+
 import { closest } from '../ground/closest.js'
+import { PieceworkError } from '../ground/errors.js'
 import { checkWhole, shown } from '../task/limits.js'
 
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -34,5 +35,7 @@ export function choice<const T extends string>(option: string, text: string, cho
 export function pair(option: string, text: string): [string, string] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
-  throw new PieceworkError('PW_OPTION_INVALID', `${option} is ${shown(text)}; it must look like name=value.`, { option })
+  throw new PieceworkError('PW_OPTION_INVALID', `${option} is ${shown(text)}; it must look like name=value.`, {
+    option,
+  })
 }

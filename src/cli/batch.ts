@@ -1,0 +1,110 @@
+// Finds or makes the batch of a run: its name, whether it may go on under this COMMAND, and what it remembers.
+import { createHash } from 'node:crypto'
+import { basename, extname } from 'node:path'
+import { PieceworkError } from '../ground/errors.js'
+import { bulkTasksMax, checkName, type PolicyPatch } from '../task/limits.js'
+import type { BatchRecord } from '../task/records.js'
+import type { Format } from './items.js'
+import type { Store } from './store.js'
+
+/** What names a run and tells it from others. */
+export interface RunOf {
+  /** COMMAND's words as typed. */
+  words: readonly string[]
+  /** The absolute path, or `-` for stdin. */
+  input: string
+  format: Format
+  /** --batch; null: the default name. */
+  name: string | null
+  /** --new */
+  anew: boolean
+  policy: PolicyPatch
+}
+
+/** What a batch remembers of its runs. */
+export interface RunInfo {
+  command?: readonly string[]
+  input?: string
+  format?: Format
+  /** The highest item number given out, where that is more than the number of items. */
+  numbered?: number
+}
+
+/** Items of a batch that are neither done, dead nor cancelled. */
+export const openIn = ({ total, done, dead, cancelled }: BatchRecord): number => total - done - dead - cancelled
+
+/** A readable prefix, and a hash of COMMAND's words and the input's path. */
+export function defaultName(words: readonly string[], input: string): string {
+  const source = input === '-' ? 'stdin' : basename(input, extname(input))
+  const readable = `${basename(words[0] ?? '')}-${source}`.replace(/[^\p{L}\p{N}._-]+/gu, '-').slice(0, 48)
+  const hash = createHash('sha256')
+    .update(JSON.stringify([...words, input]))
+    .digest('hex')
+  return `${readable.toWellFormed()}-${hash.slice(0, 10)}`
+}
+
+export async function readBatch(store: Store, name: string): Promise<BatchRecord | null> {
+  const page = await store.engine.select('batch', { name }, null)
+  return (page.items[0] as BatchRecord | undefined) ?? null
+}
+
+/** All batches of the store, the oldest first. */
+export async function* batchesOf(store: Store): AsyncGenerator<BatchRecord> {
+  for (let cursor: string | null = null; ; ) {
+    const page = await store.engine.select('batch', { limit: 1000 }, cursor)
+    yield* page.items as unknown as BatchRecord[]
+    if (page.next === null) return
+    cursor = page.next
+  }
+}
+
+/** Makes the batch ready to be run. Throws PW_BATCH_OTHER_COMMAND, PW_BATCH_BUSY, PW_NAME_INVALID. */
+export async function prepareBatch(store: Store, run: RunOf): Promise<BatchRecord> {
+  const { engine, connection } = store
+  const name = checkName('batch', run.name ?? defaultName(run.words, run.input))
+  const there = await readBatch(store, name)
+  if (run.anew) {
+    if (there !== null) await forget(store, name)
+  } else if (run.name === null && run.input !== '-') await refuseOther(store, run, name)
+  // Declared past the library: a run with other options is meant, and no reason for a warning.
+  await connection.working().configure('queue', name, { code: run.policy }, connection.actor)
+  const info: RunInfo = { command: run.words, input: run.input, format: run.format }
+  return (await engine.configure('batch', name, { info }, connection.actor)) as unknown as BatchRecord
+}
+
+/** The same file under other words, with work left: going on silently could do everything twice. */
+async function refuseOther(store: Store, run: RunOf, name: string): Promise<void> {
+  for await (const batch of batchesOf(store)) {
+    const info: RunInfo = batch.info
+    if (batch.name === name || info.input !== run.input) continue
+    const open = openIn(batch)
+    if (open === 0 && batch.dead === 0) continue
+    throw new PieceworkError(
+      'PW_BATCH_OTHER_COMMAND',
+      `${run.input} has ${open} open and ${batch.dead} dead items in batch "${batch.name}", begun with another COMMAND. ` +
+        `Say --batch '${batch.name}' to go on with this one, or --new to start anew.`,
+      { batch: batch.name, open, dead: batch.dead },
+    )
+  }
+}
+
+/** Takes a batch out of the store with all that is left of it, by our name in the audit. */
+async function forget(store: Store, name: string): Promise<void> {
+  const { engine, connection } = store
+  // A run that was killed a moment ago no longer holds anything.
+  await engine.sweep(bulkTasksMax)
+  const held = await engine.select('task', { batch: name, states: ['leased'], limit: 1 }, null)
+  if (held.items.length > 0) {
+    throw new PieceworkError('PW_BATCH_BUSY', `Another run is at work on batch "${name}".`, { batch: name })
+  }
+  for (const change of ['purge', 'discard'] as const) {
+    for (let left = 1; left > 0; ) {
+      const amended = await engine.amend({ batch: name }, { do: change }, connection.actor, {
+        max: bulkTasksMax,
+        dryRun: false,
+      })
+      left = amended.changed
+    }
+  }
+  await engine.configure('batch', name, null, connection.actor)
+}

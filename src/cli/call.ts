@@ -1,0 +1,187 @@
+// One delivery of a run: makes the words, starts COMMAND, passes on what it wrote, and reads its end as a verdict.
+
+import type { Clock } from '../ground/clock.js'
+import { PieceworkError } from '../ground/errors.js'
+import { Bury, type Delivery, Release } from '../task/handler.js'
+import { errorBytesMax } from '../task/limits.js'
+import { type Ended, type Running, start } from './child.js'
+import { itemText } from './fields.js'
+import type { Gate } from './gate.js'
+import type { Format } from './items.js'
+import type { Template } from './placeholders.js'
+import type { Results, Told, VerdictWord } from './results.js'
+
+/** How items reach COMMAND. */
+export interface Manner {
+  template: Template
+  format: Format
+  /** `place`: by placeholders alone. `arg`: as the last argument. `stdin`: written to it. */
+  by: 'place' | 'arg' | 'stdin'
+  /** Where COMMAND was found; null when its first word holds a placeholder. */
+  file: string | null
+}
+
+/** How long a COMMAND that was told to end has until it is killed. */
+export const killMs = 5000
+
+/** An error that is kept as its text alone: where in our code it was made helps nobody. */
+function plain<E extends Error>(error: E, code: string | null): E {
+  error.stack = error.message
+  return code === null ? error : Object.assign(error, { code })
+}
+
+export class Caller {
+  readonly #running = new Set<Running>()
+  readonly #env: NodeJS.ProcessEnv = { ...process.env }
+  #stopping = false
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly manner: Manner,
+    private readonly gate: Gate,
+    private readonly results: Results,
+    /** COMMAND itself is the trouble, or the output: no other task would fare better. */
+    private readonly hopeless: (error: PieceworkError) => void,
+  ) {}
+
+  /** COMMANDs that run now. */
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** Ends every running COMMAND: TERM, then KILL; their tasks are released. */
+  stopAll(): void {
+    this.#stopping = true
+    for (const running of this.#running) running.stop(killMs)
+  }
+
+  /** The handler: returns to ack, throws otherwise. */
+  async handle(payload: string, delivery: Delivery): Promise<void> {
+    const { order } = this.results
+    const number = Number(delivery.headers.number)
+    order.begin(delivery.id, number)
+    if (!(await this.gate.enter())) throw new Release()
+    let told: Told
+    try {
+      told = await this.#call(payload, delivery, number)
+    } finally {
+      this.gate.leave()
+    }
+    try {
+      if (told.verdict !== 'ack') order.away(delivery.id)
+      await this.results.tell(told)
+    } catch (error) {
+      this.hopeless(error as PieceworkError)
+      throw new Release({ cause: error })
+    } finally {
+      told.ended?.stdout.drop()
+    }
+    if (delivery.signal.aborted) throw delivery.signal.reason
+    decide(told)
+  }
+
+  async #call(payload: string, delivery: Delivery, number: number): Promise<Told> {
+    const { format, by, file } = this.manner
+    const structured = format !== 'lines' && format !== 'null'
+    const item = itemText(payload)
+    const told = {
+      id: delivery.id,
+      number,
+      delivery: delivery.number,
+      item,
+      words: [] as string[],
+      sent: 0,
+      ended: null,
+    }
+    const input = by === 'stdin' ? `${structured ? payload : item}\n` : null
+    try {
+      told.words = this.#words(item, structured ? payload : null, number, delivery.headers.refused)
+      const running = await start(this.clock, { words: told.words, file, input, env: this.#environment(delivery) })
+      const ended = await this.#watched(running, delivery.signal)
+      if (input !== null) told.sent = Buffer.byteLength(input)
+      return { ...told, ended, code: null, ...verdictOf(ended) }
+    } catch (error) {
+      if (!(error instanceof PieceworkError)) throw error
+      const { code, message } = error
+      const bad = code === 'PW_ARGUMENT_INVALID' || code === 'PW_FIELD_MISSING' || code === 'PW_ITEM_REFUSED'
+      // COMMAND cannot be started at all, unless the system is only short of something.
+      if (!bad && code !== 'PW_SPAWN_FAILED') this.hopeless(error)
+      return { ...told, verdict: bad ? 'bury' : 'release', error: message, code }
+    }
+  }
+
+  #words(item: string, json: string | null, number: number, refused: string | undefined): string[] {
+    if (refused !== undefined) throw new PieceworkError('PW_ITEM_REFUSED', refused)
+    const words = this.manner.template.fill({ text: item, json, number })
+    return this.manner.by === 'arg' ? [...words, item] : words
+  }
+
+  async #watched(running: Running, signal: AbortSignal): Promise<Ended> {
+    const end = () => running.stop(killMs)
+    this.#running.add(running)
+    signal.addEventListener('abort', end, { once: true })
+    if (signal.aborted || this.#stopping) end()
+    try {
+      return await running.ended
+    } finally {
+      this.#running.delete(running)
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  /** What COMMAND can ask about its task, beside what we were given ourselves. */
+  #environment(delivery: Delivery): NodeJS.ProcessEnv {
+    return {
+      ...this.#env,
+      PIECEWORK_ID: delivery.id,
+      PIECEWORK_QUEUE: delivery.queue,
+      PIECEWORK_TYPE: delivery.type,
+      PIECEWORK_BATCH: delivery.batch ?? '',
+      PIECEWORK_DELIVERY: String(delivery.number),
+      PIECEWORK_DELIVERIES_MAX: delivery.deliveriesMax === null ? '' : String(delivery.deliveriesMax),
+      PIECEWORK_FENCE: String(delivery.fence),
+      PIECEWORK_KEY: delivery.key ?? '',
+    }
+  }
+}
+
+function decide({ verdict, error, code, delivery, ended }: Told): void {
+  const text = error ?? ''
+  switch (verdict) {
+    case 'ack':
+      return
+    case 'bury':
+      throw plain(new Bury(text), code)
+    case 'retry':
+      throw plain(new Error(text), code)
+    case 'release':
+      throw plain(new Release({ delayMs: ended?.stopped ? undefined : laterMs(delivery), cause: text }), code)
+  }
+}
+
+/** Exit 75 says "not now": half a second at first, doubling to a minute. */
+const laterMs = (delivery: number) => Math.min(60_000, 500 * 2 ** Math.min(delivery - 1, 7))
+
+function verdictOf(ended: Ended): { verdict: VerdictWord; error: string | null } {
+  const { exit, signal, stopped, stderr } = ended
+  // Whatever it said after it was told to end: nobody knows whether its work is whole.
+  if (stopped) return { verdict: 'release', error: 'ended by the run' }
+  if (exit === 0) return { verdict: 'ack', error: null }
+  const how = signal === null ? `exit ${exit}` : `killed by ${signal}`
+  const said = lastText(stderr, errorBytesMax - how.length - 2).trim()
+  const error = said === '' ? how : `${how}: ${said}`
+  return { verdict: exit === 65 ? 'bury' : exit === 75 ? 'release' : 'retry', error }
+}
+
+/** The end of what may be text, in at most so many bytes of UTF-8. */
+function lastText(bytes: Buffer, bytesMax: number): string {
+  let text = bytes.subarray(-bytesMax)
+  // Bytes that are no UTF-8 grow when they become U+FFFD.
+  for (let round = 0; round < 2; round++) {
+    let from = Math.max(0, text.length - bytesMax)
+    while (from < text.length && from < bytes.length && ((text[from] ?? 0) & 0xc0) === 0x80) from++
+    text = Buffer.from(text.subarray(from).toString('utf8'))
+  }
+  const from = Math.max(0, text.length - bytesMax)
+  return text.subarray(from).toString('utf8')
+}

@@ -1,0 +1,128 @@
+// `piecework dead`: looks at dead letters, sends them on their way again, or discards them.
+import type { Command } from 'commander'
+import type { Change } from '../../engine/contract.js'
+import { PieceworkError } from '../../ground/errors.js'
+import { amendAll } from '../../queue/amend.js'
+import type { HistoryRecord, TaskRecord } from '../../task/records.js'
+import { confirm } from '../confirm.js'
+import { filtered, filterOf, guarded, limitOf, refuseUnmeant } from '../filters.js'
+import { queueNamed, taskNamed, tasksOf } from '../names.js'
+import { type Output, oneLine, table } from '../print.js'
+import { type Act, acts } from '../program.js'
+import { jsonWith } from '../raw.js'
+import { withStore } from '../store.js'
+import { whole } from '../values.js'
+
+export function deadCommand(program: Command): void {
+  const dead = program.command('dead').description('look at dead letters, redrive or discard them')
+  const queue = (name: string, summary: string) =>
+    dead.command(name).description(summary).argument('[queue]', 'the queue (default: all)')
+  const list = queue('list', 'list dead letters, the oldest first')
+  acts(filtered(list, 'dead').option('--limit <n>', 'so many at most'), listAct)
+  const show = dead.command('show').description('show one dead letter with the history of its deliveries')
+  acts(show.argument('<queue-or-id>').argument('[id]'), showAct)
+  const redrive = queue('redrive', 'make dead letters ready again, with a new budget of deliveries')
+  const paced = redrive.option('--per-second <n>', 'so many a second, not all at once')
+  acts(guarded(filtered(paced, 'dead')), (...call) => changeAct('redrive', ...call))
+  const discard = queue('discard', 'remove dead letters for good; the audit keeps who did it')
+  acts(guarded(filtered(discard, 'dead')), (...call) => changeAct('discard', ...call))
+}
+
+/** One line of `dead list --json`. */
+export function deadLine(row: TaskRecord): string {
+  const { id, queue, type, key, number, reason, error, deadAt } = row
+  const shape = { id, queue, type, key, deliveries: number, reason, error, deadAt: isoOf(deadAt) }
+  return jsonWith(shape, 'payload', row.payload)
+}
+
+const isoOf = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+const firstLine = (text: string | null) => (text === null ? null : oneLine(text.split('\n', 1)[0] ?? '').slice(0, 100))
+
+const listAct: Act = async ({ url, output }, [word], options) =>
+  withStore(url, { create: false }, async (store) => {
+    const queue = word === undefined ? null : (await queueNamed(store, word)).name
+    const filter = { ...filterOf(queue, options), states: ['dead'] as const }
+    const rows: unknown[][] = []
+    for await (const row of tasksOf(store, filter, limitOf(options))) {
+      if (output.json) await output.result(deadLine(row))
+      else {
+        const { id, number, reason, deadAt, error } = row
+        rows.push([id, row.queue, number, reason, isoOf(deadAt), firstLine(error), oneLine(row.payload).slice(0, 60)])
+      }
+      if (rows.length >= 1000) await printed(output, rows.splice(0))
+    }
+    if (rows.length > 0) await printed(output, rows)
+    return 0
+  })
+
+const printed = (output: Output, rows: unknown[][]) =>
+  output.result(table(['id', 'queue', 'deliveries', 'reason', 'dead at', 'error', 'payload'], rows))
+
+const showAct: Act = async ({ url, output }, [first, second], _options) =>
+  withStore(url, { create: false }, async (store) => {
+    const queue = second === undefined ? null : (await queueNamed(store, first)).name
+    const id = String(second ?? first)
+    const row = await taskNamed(store, id, queue)
+    if (row.state !== 'dead') {
+      throw new PieceworkError('PW_TASK_GONE', `Task ${id} is not dead: it is ${row.state}.`, { id, state: row.state })
+    }
+    const history = (await store.engine.select('history', { ids: [id] }, null)).items as unknown as HistoryRecord[]
+    const past = history.map(({ task: _, startedAt, endedAt, ...rest }) => ({
+      ...rest,
+      startedAt: isoOf(startedAt),
+      endedAt: isoOf(endedAt),
+    }))
+    const { batch, code, fingerprint, enqueuedAt } = row
+    const more = { batch, code, fingerprint, enqueuedAt: isoOf(enqueuedAt), history: past }
+    if (output.json) await output.result(jsonWith({ ...JSON.parse(deadLine(row)), ...more }, 'payload', row.payload))
+    else await output.result(letterOf(row, past))
+    return 0
+  })
+
+function letterOf(row: TaskRecord, history: { [column: string]: unknown }[]): string {
+  const facts = [
+    ['task', row.id],
+    ['queue', row.queue],
+    ['type', row.type],
+    ['key', row.key],
+    ['batch', row.batch],
+    ['reason', row.reason],
+    ['code', row.code],
+    ['dead at', isoOf(row.deadAt)],
+    ['payload', oneLine(row.payload)],
+  ]
+  const lines = facts.flatMap(([name, value]) => (value == null ? [] : [`${String(name).padEnd(8)} ${value}`]))
+  const rows = history.map(({ number, outcome, worker, endedAt, error }) => [
+    number,
+    outcome,
+    worker,
+    endedAt,
+    firstLine(error as string | null),
+  ])
+  if (rows.length > 0) lines.push('', table(['delivery', 'outcome', 'worker', 'ended at', 'error'], rows))
+  if (row.error !== null) lines.push('', ...row.error.split('\n').map(oneLine))
+  return lines.join('\n')
+}
+
+async function changeAct(
+  kind: 'redrive' | 'discard',
+  ...[{ url, output }, [word], options]: Parameters<Act>
+): Promise<number> {
+  return withStore(url, { create: false }, async (store) => {
+    const queue = word === undefined ? null : (await queueNamed(store, word)).name
+    const filter = { ...filterOf(queue, options), states: ['dead'] as const }
+    refuseUnmeant(`dead ${kind}`, filter, options)
+    const perSecond =
+      options.perSecond === undefined ? undefined : whole('--per-second', String(options.perSecond), 1, 1_000_000)
+    const change: Change = kind === 'discard' ? { do: 'discard' } : { do: 'redrive', perSecond }
+    const { changed } = await amendAll(store.connection, filter, change, true)
+    const dryRun = options.dryRun === true
+    if (!dryRun)
+      await confirm(changed, `${kind} dead letters${queue === null ? '' : ` of queue ${queue}`}`, options.yes === true)
+    const count = dryRun ? changed : (await amendAll(store.connection, filter, change, false)).changed
+    const word2 = kind === 'redrive' ? 'redriven' : 'discarded'
+    if (output.json) await output.value(dryRun ? { [word2]: count, dryRun } : { [word2]: count })
+    else await output.result(dryRun ? `${count} would be ${word2}` : `${count} ${word2}`)
+    return 0
+  })
+}

@@ -1,0 +1,163 @@
+// `piecework run`: COMMAND once for each item of an input, durably.
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import { systemClock } from '../../ground/clock.js'
+import { PieceworkError } from '../../ground/errors.js'
+import type { PolicyPatch } from '../../task/limits.js'
+import type { Manner } from '../call.js'
+import { lookUp } from '../child.js'
+import { itemText } from '../fields.js'
+import { haltOf } from '../halt.js'
+import { type Input, openInput } from '../input.js'
+import { type Format, formatOf, formats } from '../items.js'
+import { quoted, template } from '../placeholders.js'
+import { type Act, acts, type Context } from '../program.js'
+import { type RunPlan, runBatch } from '../run.js'
+import { fileOf, withStore } from '../store.js'
+import { choice, duration, whole } from '../values.js'
+
+/** The options as the parser leaves them: text, or true. */
+interface Given {
+  [option: string]: string | boolean | undefined
+  input?: string
+  format?: string
+  batch?: string
+  replace?: string
+}
+
+export function runCommand(program: Command): void {
+  const run = program
+    .command('run')
+    .description('run COMMAND once for each item of an input: the durable xargs')
+    .usage('[options] -- COMMAND [ARG...]')
+    .argument('[command...]', 'COMMAND and its arguments, with {} for the item')
+    .passThroughOptions()
+    .option('-a, --input <file>', 'where the items are (default: stdin)')
+    .option('--format <format>', `${formats.join(', ')} (default: by the file's extension, else lines)`)
+    .option('-0, --null', 'items end with NUL, as find -print0 writes them')
+    .option('--skip-invalid', 'put items that cannot be read into the dead letters instead of refusing the input')
+    .option('-I, --replace <text>', 'what stands for the item in COMMAND instead of {}')
+    .option('--stdin', 'write the item to COMMAND on its standard input')
+    .option('--arg', 'append the item as the last argument')
+    .option('-j, --concurrency <n>', 'COMMANDs at once (default: one for each CPU)')
+    .addOption(new Option('-P <n>', 'the same as -j').hideHelp())
+    .option('--deliveries <n>', 'how often an item may be tried before it is dead', '3')
+    .option('--lease <duration>', 'how long a crash that nobody sees may hold an item', '30s')
+    .option('-t, --timeout <duration>', 'the longest run of one COMMAND (default: none)')
+    .option('--per-second <n>', 'start so many a second at most')
+    .option('--halt <when>', 'never | soon,fail=N | now,fail=N | soon,fail=P% (default: the first 20 all failed alike)')
+    .option('-k, --keep-order', 'write outputs in the order of the items')
+    .option('--tag', "begin each line of output with the item's text and a tab")
+    .option('--results <folder>', "keep each item's output in FOLDER/NUMBER/stdout and stderr")
+    .option('--joblog <file>', "append a line for each delivery, with GNU parallel's columns")
+    .option('-q, --quiet', 'no progress, no report, no stderr of COMMAND')
+    .option('-n, --dry-run', 'print the commands, run nothing')
+    .option('--batch <name>', 'the name of the batch (default: from COMMAND and input)')
+    .option('--new', 'forget the batch of this name and start anew')
+    .option('--retry-dead', 'send its dead letters on their way again first')
+  acts(run, act)
+}
+
+const act: Act = async (context, args, options) => {
+  const given = options as Given
+  const before = (args[0] ?? []) as string[]
+  const words = [...before, ...(context.after ?? [])]
+  if (words.length === 0)
+    throw new PieceworkError('PW_USAGE', 'COMMAND is missing: piecework run [options] -- COMMAND.')
+  if (given.stdin === true && given.arg === true)
+    throw new PieceworkError('PW_USAGE', '--stdin and --arg exclude each other.')
+  const format = formatFor(given)
+  const manner = mannerOf(words, given, format)
+  const plan = planOf(context, words, given, format, manner)
+  const store = fileOf(context.url)
+  const skipInvalid = given.skipInvalid === true
+  const input = await openInput(given.input ?? null, { format, skipInvalid, store, clock: systemClock })
+  if (given.dryRun === true) return dryRun(context, manner, input)
+  plan.run.input = input.name
+  return withStore(context.url, { create: true }, (opened) => runBatch(opened, plan, input, context.output))
+}
+
+function formatFor(given: Given): Format {
+  if (given.null === true) {
+    if (given.format !== undefined && given.format !== 'null') {
+      throw new PieceworkError('PW_USAGE', `-0 and --format ${given.format} exclude each other.`)
+    }
+    return 'null'
+  }
+  if (given.format !== undefined) return choice('--format', given.format, formats)
+  return given.input === undefined ? 'lines' : formatOf(given.input)
+}
+
+/** Throws PW_COMMAND_MISSING or PW_COMMAND_REFUSED before anything is made. */
+function mannerOf(words: readonly string[], given: Given, format: Format): Manner {
+  const structured = format !== 'lines' && format !== 'null'
+  if (given.replace === '') throw new PieceworkError('PW_OPTION_INVALID', '-I is empty; it must be a text to replace.')
+  const made = template(words, { replace: given.replace, fields: structured })
+  const by = given.stdin ? 'stdin' : given.arg ? 'arg' : made.placed ? 'place' : structured ? 'stdin' : 'arg'
+  const file = made.variable || given.dryRun === true ? null : lookUp(words[0] ?? '')
+  return { template: made, format, by, file }
+}
+
+function planOf(context: Context, words: string[], given: Given, format: Format, manner: Manner): RunPlan {
+  const text = (option: string) => given[option] as string | undefined
+  const count = text('concurrency') ?? text('P')
+  const perSecond = text('perSecond')
+  return {
+    run: {
+      words,
+      input: '-',
+      format,
+      name: given.batch ?? null,
+      anew: given.new === true,
+      policy: policyOf(text),
+    },
+    manner,
+    concurrency: count === undefined ? availableParallelism() : whole('--concurrency', count, 1, 10_000),
+    perSecond: perSecond === undefined ? null : whole('--per-second', perSecond, 1, 1_000_000),
+    halt: haltOf(text('halt')),
+    results: {
+      keepOrder: given.keepOrder === true,
+      tag: given.tag === true,
+      folder: text('results') === undefined ? null : resolve(text('results') ?? ''),
+      log: text('joblog') ?? null,
+      quiet: given.quiet === true,
+    },
+    retryDead: given.retryDead === true,
+    storeWords: context.urlGiven ? ['--url', context.url] : [],
+  }
+}
+
+/** A run's queue: few deliveries, soon again, no ceiling of time unless asked for. */
+function policyOf(text: (option: string) => string | undefined): PolicyPatch {
+  const timeout = text('timeout')
+  return {
+    leaseMs: duration('--lease', text('lease') ?? '30s'),
+    timeoutMs: timeout === undefined ? null : duration('--timeout', timeout),
+    deliveriesMax: whole('--deliveries', text('deliveries') ?? '3', 1, 1_000_000),
+    backoff: { baseMs: 500 },
+  }
+}
+
+async function dryRun({ output }: Context, { template, by, format }: Manner, input: Input): Promise<number> {
+  const structured = format !== 'lines' && format !== 'null'
+  let number = 0
+  for await (const items of input.items()) {
+    for (const { payload, refused } of items) {
+      number++
+      if (refused !== null) {
+        output.say(`piecework: ${refused}`)
+        continue
+      }
+      const item = itemText(payload)
+      const words = template.fill({ text: item, json: structured ? payload : null, number })
+      if (by === 'arg') words.push(item)
+      const line =
+        by === 'stdin' ? `printf '%s\\n' ${quoted([structured ? payload : item])} | ${quoted(words)}` : quoted(words)
+      await (output.json
+        ? output.value({ number, words, stdin: by === 'stdin' ? payload : null })
+        : output.result(line))
+    }
+  }
+  return 0
+}

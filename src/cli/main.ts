@@ -1,0 +1,77 @@
+#!/usr/bin/env node
+// The command line's entry: finds the command, runs it, and turns every refusal into one error and one exit code.
+import { Command, CommanderError } from 'commander'
+import { deadCommand } from './commands/dead.js'
+import { enqueueCommand } from './commands/enqueue.js'
+import { explainCommand } from './commands/explain.js'
+import { runCommand } from './commands/run.js'
+import { statusCommand } from './commands/status.js'
+import { versionCommand, versionOf } from './commands/version.js'
+import { errorText, exitOf } from './print.js'
+import { refusalOf, setWordsAfter } from './program.js'
+
+/** In the order in which --help lists them. */
+const commands = [runCommand, enqueueCommand, statusCommand, deadCommand, explainCommand, versionCommand]
+
+/** What the parser would have printed; shown only when it is the help of a command called without a word. */
+let parserText = ''
+
+function programOf(): Command {
+  const program = new Command('piecework')
+    .description('A durable work queue: one command, one file, nothing lost.')
+    .version(versionOf())
+    .option('--url <url>', 'the store: sqlite:FILE (default: PIECEWORK_URL, else sqlite:piecework.db)')
+    .option('--json', 'one JSON object, or one a line for lists')
+    .enablePositionalOptions()
+  for (const command of commands) command(program)
+  quieten(program)
+  return program
+}
+
+/** The parser throws what it would print, so that all errors look alike. */
+function quieten(command: Command): void {
+  command
+    .helpCommand(false)
+    .showSuggestionAfterError(false)
+    .exitOverride()
+    .configureOutput({ writeErr: (text) => void (parserText += text) })
+  for (const inner of command.commands) quieten(inner)
+}
+
+/** Takes what follows `--` from the commands whose last argument it is, and leaves it to the others. */
+function split(words: string[]): string[] {
+  const command = words.find((word) => !word.startsWith('-'))
+  const at = words.indexOf('--')
+  if (at === -1 || (command !== 'run' && command !== 'work')) return words
+  setWordsAfter(words.slice(at + 1))
+  return words.slice(0, at)
+}
+
+async function main(): Promise<void> {
+  const words = process.argv.slice(2)
+  const json = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined).includes('--json')
+  const program = programOf()
+  try {
+    await program.parseAsync(split(words), { from: 'user' })
+  } catch (error) {
+    const refusal = error instanceof CommanderError ? refusalOf(error, program, words) : error
+    if (refusal === null) return
+    const helped = error instanceof CommanderError && error.code === 'commander.help'
+    process.exitCode = exitOf(refusal)
+    process.stderr.write(helped && !json ? parserText : `${errorText(refusal, json)}\n`)
+  }
+}
+
+/** Warnings of the library are for people, in our words. */
+process.removeAllListeners('warning')
+process.on('warning', (warning) => {
+  const code = (warning as { code?: string }).code
+  if (code?.startsWith('PW_')) process.stderr.write(`piecework: warning: ${warning.message} (${code})\n`)
+})
+/** Somebody closed our stdout: the command hears of it from its own write. */
+process.stdout.on('error', () => {})
+process.stderr.on('error', () => {})
+
+await main()
+// Stdin may still be open, and nothing of it is wanted any more.
+process.exit()

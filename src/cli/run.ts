@@ -1,0 +1,257 @@
+// A run: enqueues the input, works on it with COMMAND, shows how far it is, and stops when it is done or told to.
+import { PieceworkError } from '../ground/errors.js'
+import type { Worker } from '../queue/seam.js'
+import type { Handler } from '../task/handler.js'
+import { bulkTasksMax } from '../task/limits.js'
+import type { BatchRecord } from '../task/records.js'
+import { openIn, prepareBatch, type RunOf, readBatch } from './batch.js'
+import { Caller, type Manner } from './call.js'
+import { Feed } from './feed.js'
+import { Gate } from './gate.js'
+import { type Halt, Halting } from './halt.js'
+import type { Input } from './input.js'
+import { errorText, exitOf, grouped, type Output } from './print.js'
+import { Progress, type Standing, stderrScreen } from './progress.js'
+import { reportOf, summaryOf } from './report.js'
+import { type ResultOptions, Results } from './results.js'
+import type { Store } from './store.js'
+
+export interface RunPlan {
+  run: RunOf
+  manner: Manner
+  concurrency: number
+  perSecond: number | null
+  halt: Halt
+  results: Omit<ResultOptions, 'heldMax'>
+  retryDead: boolean
+  /** How to name the store in a pasteable command; empty for the default one. */
+  storeWords: readonly string[]
+}
+
+/** Why a run ends before its work does: an exit code, and an error where there was one. */
+interface Stop {
+  exit: number
+  error: PieceworkError | null
+}
+
+/** After SIGTERM running COMMANDs get so long before they are ended: whoever sent it does not wait for ever. */
+const termGraceMs = 25_000
+/** A worker may not cut COMMANDs short by itself: Ctrl-C once lets them end. */
+const patienceMs = 86_400_000
+
+/** Runs to the end; answers the exit code. */
+export async function runBatch(store: Store, plan: RunPlan, input: Input, output: Output): Promise<number> {
+  const batch = await prepareBatch(store, plan.run)
+  return new Session(store, plan, input, output, batch).run()
+}
+
+class Session {
+  readonly #store: Store
+  readonly #plan: RunPlan
+  readonly #input: Input
+  readonly #output: Output
+  readonly #batch: BatchRecord
+  readonly #progress: Progress
+  readonly #results: Results
+  readonly #gate: Gate
+  readonly #caller: Caller
+  readonly #feed: Feed
+  readonly #halting: Halting
+  readonly #startedMs: number
+  readonly #stopping = new AbortController()
+  #stop: Stop | null = null
+  #worker: Worker | null = null
+
+  constructor(store: Store, plan: RunPlan, input: Input, output: Output, batch: BatchRecord) {
+    this.#store = store
+    this.#plan = plan
+    this.#input = input
+    this.#output = output
+    this.#batch = batch
+    const { clock } = store
+    this.#startedMs = clock.monotonicMs()
+    this.#progress = new Progress(clock, stderrScreen, () => this.#standing())
+    this.#results = new Results({ ...plan.results, heldMax: this.#heldMax }, output, this.#progress)
+    this.#gate = new Gate(clock, plan.concurrency, plan.perSecond)
+    this.#caller = new Caller(clock, plan.manner, this.#gate, this.#results, (error) =>
+      this.#end('soon', { exit: exitOf(error), error }),
+    )
+    this.#feed = new Feed(store, batch)
+    this.#halting = new Halting(plan.halt)
+  }
+
+  /** Outputs that may wait for an earlier item's: enough that a slow one does not stop the others at once. */
+  get #heldMax(): number {
+    return Math.max(64, 8 * this.#plan.concurrency)
+  }
+
+  async run(): Promise<number> {
+    const free = this.#listen()
+    try {
+      await this.#open()
+      await this.#work()
+      return await this.#close()
+    } finally {
+      this.#progress.stop()
+      free()
+    }
+  }
+
+  async #open(): Promise<void> {
+    const { name, total, done, dead } = this.#batch
+    const all = this.#input.total === null ? 'items from stdin' : `${grouped(this.#input.total)} items`
+    const known = total === 0 ? 'new' : `${grouped(total)} known, ${grouped(done)} done, ${grouped(dead)} dead`
+    this.#tell(`piecework: batch ${name} in ${this.#store.file ?? this.#store.url}: ${all}, ${known}`)
+    if (this.#plan.retryDead && dead > 0) {
+      const { redriven } = await this.#store.client.queue(name).dead.redrive({ batch: name })
+      this.#tell(`piecework: ${grouped(redriven)} dead letters sent on their way again`)
+    }
+  }
+
+  async #work(): Promise<void> {
+    if (!this.#plan.results.quiet) this.#progress.start()
+    if (openIn(this.#batch) > 0 || (this.#plan.retryDead && this.#batch.dead > 0)) this.#hire()
+    const stopped = new Promise<void>((resolve) => {
+      this.#stopping.signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    await Promise.race([this.#finish(), stopped])
+    await this.#worker?.stop({ graceMs: patienceMs })
+  }
+
+  /** Reads everything, then waits until nothing of it is open. */
+  async #finish(): Promise<void> {
+    const { signal } = this.#stopping
+    try {
+      await this.#feed.run(
+        this.#input,
+        () => !signal.aborted,
+        () => this.#hire(),
+      )
+      if (this.#worker === null || signal.aborted) return
+      await this.#store.client.queue(this.#batch.name).drained({ signal })
+    } catch (error) {
+      if (signal.aborted) return
+      const known = error instanceof PieceworkError
+      this.#end('soon', { exit: exitOf(error), error: known ? error : bug(error) })
+    }
+  }
+
+  /** Starts the worker with the first task there is. */
+  #hire(): void {
+    if (this.#worker !== null || this.#stopping.signal.aborted) return
+    const { connection } = this.#store
+    const { concurrency, results } = this.#plan
+    const handler: Handler<unknown> = (payload, delivery) => this.#caller.handle(payload as string, delivery)
+    const worker = connection.startWorker({
+      ports: connection.ports,
+      queue: this.#batch.name,
+      handlers: new Map([['*', handler]]),
+      types: null,
+      // COMMAND gets the text as it was enqueued: parsing would round numbers of 17 digits.
+      decode: (_type, text) => text,
+      prepared: this.#policy(),
+      options: { concurrency: results.keepOrder ? concurrency + this.#heldMax : concurrency, graceMs: patienceMs },
+      stopped: () => connection.dismiss(worker),
+    })
+    connection.employ(worker)
+    worker.ready.catch((error) => this.#end('soon', { exit: exitOf(error), error: error as PieceworkError }))
+    worker.on('done', () => this.#ended(null))
+    worker.on('retry', ({ error }) => this.#ended(error.message))
+    worker.on('dead', ({ id, error }) => {
+      this.#results.order.leave(id)
+      this.#ended(error.message)
+    })
+    worker.on('error', (error) => this.#tell(errorText(error, this.#output.json)))
+    this.#worker = worker
+  }
+
+  async #policy() {
+    const page = await this.#store.engine.select('queue', { name: this.#batch.name }, null)
+    return (page.items[0] as unknown as { policy: never }).policy
+  }
+
+  #ended(error: string | null): void {
+    const verdict = this.#halting.ended(error)
+    if (verdict === null) return
+    this.#end(verdict.when, { exit: 4, error: new PieceworkError('PW_HALTED', verdict.why) })
+  }
+
+  /** No new tasks from here; `now` ends the running ones, too. The first reason counts. */
+  #end(when: 'soon' | 'now', stop: Stop): void {
+    if (this.#stop === null) {
+      this.#stop = stop
+      this.#gate.close()
+      this.#results.order.stop()
+      this.#stopping.abort(stop.error ?? undefined)
+    }
+    if (when === 'now') this.#caller.stopAll()
+  }
+
+  /** Answers what takes the signal handlers away. */
+  #listen(): () => void {
+    const interrupted = () => this.#interrupted(130)
+    const terminated = () => {
+      if (this.#stop === null) this.#store.clock.after(termGraceMs, () => this.#caller.stopAll())
+      this.#interrupted(143)
+    }
+    const signals: [NodeJS.Signals, () => void][] = [
+      ['SIGINT', interrupted],
+      ['SIGTERM', terminated],
+      ['SIGHUP', terminated],
+    ]
+    for (const [signal, listener] of signals) process.on(signal, listener)
+    return () => {
+      for (const [signal, listener] of signals) process.off(signal, listener)
+    }
+  }
+
+  #interrupted(exit: number): void {
+    const { running } = this.#caller
+    if (this.#stop !== null) {
+      this.#tell(`piecework: ending ${running} running`)
+      return this.#end('now', this.#stop)
+    }
+    this.#tell(`piecework: stopping; ${running} running may end, once more ends them`)
+    this.#end('soon', { exit, error: null })
+  }
+
+  async #close(): Promise<number> {
+    const { engine, clock } = this.#store
+    this.#progress.stop()
+    // Only what is on disk may be told.
+    await engine.measure([this.#batch.name], true)
+    const batch = (await readBatch(this.#store, this.#batch.name)) ?? this.#batch
+    const ms = clock.monotonicMs() - this.#startedMs
+    const complete = this.#feed.ended && openIn(batch) === 0
+    if (this.#stop?.error) this.#output.say(errorText(this.#stop.error, this.#output.json))
+    if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
+    if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
+    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.storeWords))
+    if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit
+    return batch.dead > 0 ? 1 : 0
+  }
+
+  async #standing(): Promise<Standing> {
+    const batch = (await readBatch(this.#store, this.#batch.name)) ?? this.#batch
+    const { done, dead, cancelled, retries } = batch
+    const known = this.#input.total ?? this.#feed.read
+    return {
+      total: Math.max(batch.total, known),
+      totalKnown: this.#feed.ended || this.#input.total !== null,
+      done,
+      dead,
+      cancelled,
+      retries,
+      running: this.#caller.running,
+    }
+  }
+
+  /** For people only: programs get objects. */
+  #tell(text: string): void {
+    if (this.#output.json || this.#plan.results.quiet) return
+    this.#progress.around(() => this.#output.say(text))
+  }
+}
+
+const bug = (error: unknown) =>
+  new PieceworkError('PW_BUG', error instanceof Error ? error.message : String(error), {}, { cause: error })
