@@ -57,7 +57,7 @@ export type Patch = Record<string, unknown> // queue: { code, operator, unset, p
 /** `proof`: every figure beside a full count, in one snapshot (P12). */
 export type Kind =
   | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'type' | 'task' | 'history' | 'worker' | 'audit' | 'proof'
-/** Empty fields match everything; ids win over the rest. */
+/** Fields that are left out match everything; those given must all match. */
 export interface Filter {
   ids?: readonly string[] | undefined; queue?: string | undefined; type?: string | undefined; key?: string | undefined
   batch?: string | undefined; states?: readonly State[] | undefined; fingerprint?: string | undefined

@@ -82,7 +82,8 @@ const policySchema = v.strictObject({
     }),
   ),
   dedupWindowMs: v.optional(whole(0, 365 * day)),
-  resultKeepMs: v.optional(whole(0, 365 * day)),
+  // Results come with a later version; until then nothing may seem to keep them.
+  resultKeepMs: v.optional(v.literal(0)),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
