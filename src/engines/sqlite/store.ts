@@ -1,7 +1,7 @@
 // Opens a store's file: makes it, refuses what is not ours, brings its format up to date and sets its clock.
 
 import { randomUUID } from 'node:crypto'
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs'
 import type DatabaseConstructor from 'better-sqlite3'
 import type { Database } from 'better-sqlite3'
 import type { Clock } from '../../ground/clock.js'
@@ -38,32 +38,31 @@ export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, op
     }
   }
   refuseNetwork(file)
-  checkHeader(file)
+  checkFile(file)
+  let db: Database | undefined
   try {
-    const db = new Sqlite(file, { timeout: 0 })
+    db = new Sqlite(file, { timeout: 0 })
+    // The first statement that reads the file: SQLite itself refuses what is no database, and leaves it alone.
     db.pragma(`synchronous = ${options.durability === 'full' ? 'full' : 'normal'}`)
     db.pragma('temp_store = memory')
     return db
   } catch (error) {
+    db?.close()
     throw translated(error, file)
   }
 }
 
-/** Refuses a folder, a device, and a file that has content but is no database, before SQLite touches it. */
-function checkHeader(file: string): void {
-  const stat = statSync(file)
-  if (!stat.isFile()) throw new PieceworkError('PW_NOT_OURS', `${file} is not a file.`, { file })
-  if (stat.size === 0) return
-  const head = Buffer.alloc(16)
+/**
+ * Refuses a folder, a device and what may not be read, without opening it: closing any descriptor of the file would
+ * drop the locks of every other connection of this process, and a program with an older SQLite would then remove the
+ * log under our feet when it closes the file.
+ */
+function checkFile(file: string): void {
+  if (!statSync(file).isFile()) throw new PieceworkError('PW_NOT_OURS', `${file} is not a file.`, { file })
   try {
-    const fd = openSync(file, 'r')
-    readSync(fd, head, 0, 16, 0)
-    closeSync(fd)
+    accessSync(file, constants.R_OK)
   } catch (error) {
     throw translated(error, file)
-  }
-  if (head.toString('latin1') !== 'SQLite format 3\0') {
-    throw new PieceworkError('PW_NOT_OURS', `${file} is not a SQLite database.`, { file })
   }
 }
 
