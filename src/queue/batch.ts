@@ -5,14 +5,18 @@ import type { BatchRecord } from '../task/records.js'
 import type { Connection } from './connection.js'
 import { checkWait, type WaitOptions, waitFor } from './drained.js'
 import type { Batch, BatchStats } from './face.js'
+import { checkOptions } from './options.js'
 
 export class BatchClient implements Batch {
   /** As given; checked at the first call. */
   readonly name: string
   readonly #connection: Connection
+  readonly #given: unknown
 
-  constructor(connection: Connection, name: string) {
+  /** `given` is checked at the first call, like the name. */
+  constructor(connection: Connection, name: string, given: unknown) {
     this.#connection = connection
+    this.#given = given
     this.name = name
   }
 
@@ -28,7 +32,7 @@ export class BatchClient implements Batch {
   }
 
   async seal(): Promise<void> {
-    const name = checkName('batch', this.name)
+    const name = this.#named()
     await this.#connection.working().configure('batch', name, { sealed: true }, this.#connection.actor)
   }
 
@@ -59,8 +63,13 @@ export class BatchClient implements Batch {
   }
 
   async #read(): Promise<BatchRecord | null> {
-    const name = checkName('batch', this.name)
+    const name = this.#named()
     const page = await this.#connection.reading().select('batch', { name }, null)
     return (page.items[0] as BatchRecord | undefined) ?? null
+  }
+
+  #named(): string {
+    checkOptions('batch', this.#given)
+    return checkName('batch', this.name)
   }
 }

@@ -36,8 +36,8 @@ export class Client implements Piecework {
     return new QueueClient(this.#connection, name, options as Record<string, unknown> | undefined) as never
   }
 
-  batch(name: string): Batch {
-    return new BatchClient(this.#connection, name)
+  batch(name: string, options?: unknown): Batch {
+    return new BatchClient(this.#connection, name, options)
   }
 
   close(): Promise<void> {

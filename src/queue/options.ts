@@ -65,6 +65,7 @@ export const options = {
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   redrive: known('dryRun'),
+  batch: known(),
   done: known('signal', 'waitMs'),
 } as const
 
