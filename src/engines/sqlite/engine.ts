@@ -127,7 +127,10 @@ class SqliteEngine implements Engine {
       throw new PieceworkError('PW_DISK_FULL', `No room for more tasks in ${this.file}.`, { file: this.file })
     }
     const request = requestId && `enqueue ${requestId}`
-    return this.use().turn.run((s) => answered(s, request, () => enqueue(s, tasks)), always, true)
+    return this.use().turn.run((s) => answered(s, request, () => enqueue(s, tasks)), always, {
+      items: tasks.length,
+      grows: true,
+    })
   }
 
   async claim(ask: ClaimAsk): Promise<Claimed> {
@@ -137,20 +140,21 @@ class SqliteEngine implements Engine {
       (s) => claim(s, ask),
       // A task that was handed out before: its new fence must be on disk before its handler starts.
       (claimed) => claimed.deliveries.some((delivery) => delivery.number > 1),
+      ask.wants.reduce((sum, want) => sum + want.max, 0),
     )
   }
 
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
     refuseTx(tx)
     const request = by.flush === null ? null : `settle ${by.worker} ${by.flush}`
-    return this.write((s) => answered(s, request, () => settle(s, verdicts)), always)
+    return this.write((s) => answered(s, request, () => settle(s, verdicts)), always, verdicts.length)
   }
 
   extend(
     _worker: string,
     asks: readonly { receipt: string; leaseMs: number; progress?: string | undefined }[],
   ): Promise<Held[]> {
-    return this.write((s) => extend(s, asks), never)
+    return this.write((s) => extend(s, asks), never, asks.length)
   }
 
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
@@ -201,7 +205,7 @@ class SqliteEngine implements Engine {
   }
 
   amend(filter: Filter, change: Change, actor: string, bounds: { max: number; dryRun: boolean }): Promise<Amended> {
-    return this.write((s) => amend(s, filter, change, actor, bounds), always)
+    return this.write((s) => amend(s, filter, change, actor, bounds), always, bounds.max)
   }
 
   async measure(queues: readonly string[] | null, durable: boolean): Promise<Figures> {
@@ -250,8 +254,8 @@ class SqliteEngine implements Engine {
     return this.opened
   }
 
-  private async write<T>(work: (s: Session) => T, durable: (answer: T) => boolean): Promise<T> {
-    return this.use().turn.run(work, durable)
+  private async write<T>(work: (s: Session) => T, durable: (answer: T) => boolean, items = 1): Promise<T> {
+    return this.use().turn.run(work, durable, { items })
   }
 
   /** Runs reads in one snapshot. The event loop never gives the turn away inside, so no write can come between. */

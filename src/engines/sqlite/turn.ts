@@ -16,6 +16,8 @@ interface Entry {
   durable: (answer: never) => boolean
   /** True for calls that add tasks: a full disk refuses them so that the others go through. */
   grows: boolean
+  /** How many tasks it touches at most. */
+  items: number
   resolve: (answer: never) => void
   reject: (error: unknown) => void
 }
@@ -24,8 +26,8 @@ interface Entry {
 export const busyMs = 30_000
 /** Waiting for the lock up to this long is everyday life between processes. */
 const lostNoticedMs = 250
-/** Calls in one transaction: bounds how long the write lock is held. */
-const callsMax = 64
+/** Tasks touched by one transaction: bounds how long the write lock is held and the loop is blocked, to about 10 ms. */
+const itemsMax = 2000
 
 export class Turn {
   private pending: Entry[] = []
@@ -48,9 +50,13 @@ export class Turn {
   }
 
   /** Resolves with the answer once it is committed and, where `durable` says so, synced. */
-  run<T>(work: (session: Session) => T, durable: (answer: T) => boolean, grows = false): Promise<T> {
+  run<T>(
+    work: (session: Session) => T,
+    durable: (answer: T) => boolean,
+    { items = 1, grows = false }: { items?: number; grows?: boolean } = {},
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.pending.push({ work, durable, grows, resolve, reject } as Entry)
+      this.pending.push({ work, durable, grows, items, resolve, reject } as Entry)
       this.plan()
     })
   }
@@ -70,10 +76,21 @@ export class Turn {
     this.planned = false
     if (this.db.open && !this.begin()) return
     this.busySinceMs = null
-    const entries = this.pending.splice(0, callsMax)
-    this.commit(entries)
+    this.commit(this.takeNext())
     if (this.pending.length > 0) this.plan()
     else for (const done of this.idlers.splice(0)) done()
+  }
+
+  /** The calls of the next transaction, in the order they came: one, and as many more as fit. */
+  private takeNext(): Entry[] {
+    let count = 0
+    let items = 0
+    while (count < this.pending.length) {
+      items += (this.pending[count] as Entry).items
+      if (count > 0 && items > itemsMax) break
+      count++
+    }
+    return this.pending.splice(0, count)
   }
 
   /** Takes the write lock or plans the next try: jittered 0-2 ms, so that no process starves behind a fixed rhythm. */

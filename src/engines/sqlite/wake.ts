@@ -61,8 +61,7 @@ export class Wake {
     if (this.file === null || this.poll) return
     this.look()
     try {
-      this.watcher ??= watch(`${this.file}-wal`, { persistent: false }, () => this.look())
-      this.watcher.on('error', () => {})
+      this.watcher ??= watch(`${this.file}-wal`, { persistent: false }, () => this.look()).on('error', () => {})
     } catch {
       // No file events on this system: the poll alone finds everything.
     }
