@@ -31,6 +31,8 @@ export function amend(
   const allowed = touches[change.do].filter((state) => filter.states?.includes(state) ?? true)
   const rows = find(s, { ...filter, states: allowed }, bounds.max)
   const answer: Amended = { changed: 0, asked: 0, ids: rows.map((row) => String(row.id)) }
+  // Each redriven task goes before the others of its key: the last one first, so that they keep their order.
+  if (change.do === 'redrive') rows.reverse()
   for (const row of rows) {
     const asked = row.state === code.leased
     if (asked) answer.asked++

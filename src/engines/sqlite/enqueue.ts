@@ -20,7 +20,10 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const batch = task.batch === undefined ? null : batchFor(s, batches, task.batch)
     const known = existing(s, task, queue.id, batch, id)
     if (known !== null) {
-      answers.push({ id: String(known), state: stateOf(s, known), duplicate: true })
+      const answer: Enqueued = { id: String(known), state: stateOf(s, known), duplicate: true }
+      answers.push(answer)
+      // Perhaps of this very call, and about to leave `waiting` with it.
+      keyed.push({ id: known, answer })
       continue
     }
     const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
@@ -85,7 +88,11 @@ function existing(s: Session, task: NewTask, queue: number, batch: number | null
   }
   if (task.dedupKey === undefined || s.q.takeDedup.run(queue, task.dedupKey, id).changes > 0) return null
   const held = s.q.dedupOf.get(queue, task.dedupKey) as { task: number; endsAt: number | null }
-  if (held.endsAt === null || held.endsAt > s.now) return held.task
+  if (held.endsAt === null || held.endsAt > s.now) {
+    // The identity stands for the task that is there, not for one that never came to be.
+    if (batch !== null && task.identity !== undefined) s.q.setMember.run(held.task, batch, task.identity)
+    return held.task
+  }
   s.q.retakeDedup.run(id, queue, task.dedupKey)
   return null
 }

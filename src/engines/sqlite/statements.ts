@@ -56,7 +56,7 @@ export const sql = {
     where id = ?`,
   // The nonce stays: the receipt is lapsed, and its worker tells whether it may still extend.
   lapse: 'update piecework_task set state = 3, wakeAt = null, worker = ?, deaths = ? where id = ?',
-  kill: `update piecework_task set state = 5, wakeAt = null, nonce = null, worker = null, slot = ?, deadlineAt = null
+  kill: `update piecework_task set state = 5, wakeAt = null, wallAt = null, nonce = null, worker = null, slot = ?, deadlineAt = null
     where id = ?`,
   addDead: `insert into piecework_dead (task, type, reason, code, error, fingerprint, deadAt)
     values (?, ?, ?, ?, ?, ?, ?)`,
@@ -127,6 +127,7 @@ export const sql = {
   forgetMembers: 'delete from piecework_member where batch = ?',
   leaveBatch: 'update piecework_task set batch = null where batch = ?',
   addMember: 'insert into piecework_member (batch, identity, task) values (?, ?, ?) on conflict do nothing',
+  setMember: 'update piecework_member set task = ? where batch = ? and identity = ?',
   memberOf: 'select task from piecework_member where batch = ? and identity = ?',
 
   workerByName: 'select id from piecework_worker where name = ?',

@@ -15,20 +15,20 @@ const lost = (text: string) => ({ code: 'PW_LEASE_LOST', text })
 export function sweep(s: Session, max: number, dead: readonly number[], crash: boolean): Swept {
   let died = 0
   for (const worker of dead) died += bury(s, worker, crash)
-  const { matured, expired } = sweepDue(s, max)
+  const { matured, expired, promoted } = sweepDue(s, max)
   const late = s.q.pastDeadline.all(s.now, max) as HeldRow[]
   for (const row of late) passDeadline(s, row)
-  const promoted = s.promoteLanes().size
+  const promotedLate = s.promoteLanes().size
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
   const next = nextDueMs(s)
   const deadline = (s.q.nextDeadline.get() as { at: number | null }).at
   const nextMs = deadline === null ? next : Math.min(next ?? Number.POSITIVE_INFINITY, Math.max(0, deadline - s.now))
-  return { expired, died, matured, promoted, folded: 0, nextMs }
+  return { expired, died, matured, promoted: promoted + promotedLate, folded: 0, nextMs }
 }
 
 /** Matures what is due and ends leases, at most `max` of each; a claim starts with it, so none waits for a sweep. */
-export function sweepDue(s: Session, max: number): { matured: number; expired: number } {
+export function sweepDue(s: Session, max: number): { matured: number; expired: number; promoted: number } {
   const due = s.q.dueTasks.all(s.now, max) as HeldRow[]
   let matured = 0
   for (const row of due) if (mature(s, row)) matured++
@@ -36,8 +36,8 @@ export function sweepDue(s: Session, max: number): { matured: number; expired: n
   for (const row of over) {
     giveUp(s, row, 'expire', row.worker, row.deaths, 'The lease ended before the delivery was settled.')
   }
-  if (due.length + over.length > 0) s.promoteLanes()
-  return { matured, expired: over.length }
+  const promoted = due.length + over.length > 0 ? s.promoteLanes().size : 0
+  return { matured, expired: over.length, promoted }
 }
 
 function mature(s: Session, row: HeldRow): boolean {

@@ -1,0 +1,259 @@
+// The life cycle as a small pure model: what every task, figure, batch and key must look like after each step.
+import {
+  type LifeEvent,
+  lifecycle,
+  type State,
+  type Total,
+  states,
+  totals,
+} from '../../dist/task/lifecycle.js'
+
+/** The settings of a queue that the model knows; jitter is off, so that delays can be reckoned. */
+export interface Rules {
+  leaseMs: number
+  deliveriesMax: number | null
+  releasesMax: number
+  baseMs: number
+  factor: number
+  maxMs: number
+  headStartMs: number
+  width: number
+  onDead: 'continue' | 'hold'
+  dedupWindowMs: number
+}
+
+/** One receipt that may still act: under a lease, or lapsed by time or by death. */
+export interface Hold {
+  text: string
+  kind: 'live' | 'lapsed by time' | 'lapsed by death'
+  worker: ModelWorker
+}
+
+/** A worker that the store knows; one that left and came back under its name is another. */
+export interface ModelWorker {
+  name: string
+  proof: string | null
+}
+
+export interface ModelTask {
+  id: string
+  queue: string
+  type: string
+  state: State
+  key: string | null
+  slot: boolean
+  /** Lowest is claimed first; equal ones by id. */
+  place: number
+  /** When it was or will be due; the order within its key. */
+  dueAt: number
+  /** Of a scheduled task the instant it matures, of a leased one its lease's end. */
+  wakeAt: number | null
+  wallAt: number | null
+  deadlineAt: number | null
+  drops: boolean
+  number: number
+  spent: number
+  releases: number
+  deaths: number
+  fence: number
+  hold: Hold | null
+  claimedAt: number | null
+  cancelAsked: boolean
+  priority: number
+  batch: string | null
+  dedupKey: string | null
+  enqueuedAt: number
+  payload: string
+  progress: string | null
+  reason: string | null
+  history: { number: number; outcome: string }[]
+}
+
+export interface ModelBatch {
+  sealed: boolean
+  total: number
+  done: number
+  dead: number
+  cancelled: number
+  retries: number
+  returned: number
+  members: Map<string, string>
+}
+
+export type Counts = Record<State | Total, number>
+
+const zero = (): Counts => Object.fromEntries([...states, ...totals].map((name) => [name, 0])) as Counts
+
+/** Ids are whole numbers as text. */
+export const byId = (a: { id: string }, b: { id: string }) => Number(a.id) - Number(b.id)
+
+/** Throws when something holds that must not: the engine, the model or the life-cycle table is wrong. */
+export function must(condition: unknown, what: string): asserts condition {
+  if (!condition) throw new Error(what)
+}
+
+export class Model {
+  /** The engine's clock in ms; wall-clock instants are this plus `wallShift`. */
+  now = 0
+  wallShift = 0
+  readonly tasks = new Map<string, ModelTask>()
+  readonly counts = new Map<string, Counts>()
+  readonly paused = new Set<string>()
+  readonly dedup = new Map<string, { task: string; endsAt: number | null }>()
+  readonly batches = new Map<string, ModelBatch>()
+  readonly workers = new Map<string, ModelWorker>()
+  /** Every receipt ever given: which task it was for, and which figures a stale use of it is counted in. */
+  readonly receipts = new Map<string, { task: string; figures: string }>()
+  private readonly lanes = new Map<string, { queue: string; key: string }>()
+
+  constructor(readonly rules: ReadonlyMap<string, Rules>) {}
+
+  rulesOf(queue: string): Rules {
+    const rules = this.rules.get(queue)
+    must(rules, `the history has rules for ${queue}`)
+    return rules
+  }
+
+  countsOf(name: string): Counts {
+    let counts = this.counts.get(name)
+    if (!counts) {
+      counts = zero()
+      this.counts.set(name, counts)
+    }
+    return counts
+  }
+
+  /** One step of a task's life; the table says whether it may be, what it counts and what becomes of the receipt. */
+  step(task: ModelTask, event: LifeEvent, to: State | null, from: State | null = task.state): void {
+    const row = lifecycle[event]
+    must((row.from as readonly unknown[]).includes(from), `the table has no ${event} from ${from}`)
+    must((row.to as readonly unknown[]).includes(to), `the table has no ${event} to ${to}`)
+    const counts = this.countsOf(figuresOf(task))
+    if (from !== null) counts[from]--
+    if (to !== null) counts[to]++
+    if (row.counts !== null) counts[row.counts]++
+    if (row.receipt === 'spent') task.hold = null
+    if (row.receipt === 'lapsed' && task.hold) task.hold.kind = event === 'die' ? 'lapsed by death' : 'lapsed by time'
+    if (to === null) this.tasks.delete(task.id)
+    else task.state = to
+    if (to !== 'scheduled' && to !== 'leased') task.wakeAt = null
+  }
+
+  batch(task: ModelTask): ModelBatch | undefined {
+    return task.batch === null ? undefined : this.batches.get(task.batch)
+  }
+
+  countBatch(task: ModelTask, field: 'done' | 'dead' | 'cancelled' | 'retries' | 'returned', delta = 1): void {
+    const batch = this.batch(task)
+    if (batch) batch[field] += delta
+  }
+
+  /** The task's row is gone: its dedup key's window begins, its key has room. */
+  gone(task: ModelTask): void {
+    const { dedupWindowMs } = this.rulesOf(task.queue)
+    const held = this.heldDedup(task)
+    if (held && dedupWindowMs > 0) held.endsAt = this.now + dedupWindowMs
+    else if (held) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.touch(task)
+  }
+
+  heldDedup(task: ModelTask): { task: string; endsAt: number | null } | undefined {
+    const held = this.dedup.get(dedupName(task.queue, task.dedupKey))
+    return held?.task === task.id ? held : undefined
+  }
+
+  /** The wall clock jumped: tasks due on it are due at another instant of the engine's clock. */
+  rewall(): void {
+    for (const task of this.tasks.values()) {
+      if (task.state === 'scheduled' && task.wallAt !== null) task.wakeAt = Math.round(task.wallAt - this.wallShift)
+    }
+  }
+
+  /** Any end but an ack of a task that somebody asked to cancel. */
+  cancelled(task: ModelTask, event: LifeEvent): 'cancelled' {
+    this.step(task, event, null)
+    this.countsOf(figuresOf(task)).cancelled++
+    this.countBatch(task, 'cancelled')
+    this.gone(task)
+    return 'cancelled'
+  }
+
+  die(task: ModelTask, event: LifeEvent, reason: string): 'dead' | 'cancelled' {
+    if (task.cancelAsked) return this.cancelled(task, event)
+    const held = this.rulesOf(task.queue).onDead === 'hold' && task.key !== null
+    this.step(task, event, 'dead')
+    if (!held) task.slot = false
+    Object.assign(task, { reason, deadlineAt: null, wallAt: null, hold: null })
+    this.countBatch(task, 'dead')
+    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    if (!held) this.touch(task)
+    return 'dead'
+  }
+
+  exhausted(task: ModelTask): boolean {
+    const { deliveriesMax } = this.rulesOf(task.queue)
+    return deliveriesMax !== null && task.spent >= deliveriesMax
+  }
+
+  remember(task: ModelTask, outcome: string): void {
+    task.history = task.history.filter((row) => row.number !== task.number || row.outcome !== outcome)
+    task.history.push({ number: task.number, outcome })
+  }
+
+  touch(task: ModelTask): void {
+    if (task.key !== null) this.lanes.set(JSON.stringify([task.queue, task.key]), { queue: task.queue, key: task.key })
+  }
+
+  /** Per key at most `width` tasks hold a slot; those that were due first get the free ones. Answers how many did. */
+  promote(): number {
+    let promoted = 0
+    for (const lane of this.lanes.values()) {
+      const ofKey = [...this.tasks.values()].filter((task) => task.queue === lane.queue && task.key === lane.key)
+      const free = this.rulesOf(lane.queue).width - ofKey.filter((task) => task.slot).length
+      const waiting = ofKey.filter((task) => task.state === 'waiting')
+      waiting.sort((a, b) => a.dueAt - b.dueAt || byId(a, b))
+      for (const task of waiting.slice(0, Math.max(0, free))) {
+        this.step(task, 'promote', 'ready')
+        task.slot = true
+        promoted++
+      }
+    }
+    this.lanes.clear()
+    return promoted
+  }
+
+  /** What a claim of these types may take, in the order it must take it. */
+  claimable(queue: string, types: readonly string[] | null): ModelTask[] {
+    if (this.paused.has(queue)) return []
+    return [...this.tasks.values()]
+      .filter((task) => task.state === 'ready' && task.queue === queue && (types?.includes(task.type) ?? true))
+      .filter((task) => !this.paused.has(figuresOf(task)))
+      .sort((a, b) => a.place - b.place || byId(a, b))
+  }
+
+  /** The task on which this receipt still acts. */
+  heldUnder(receipt: string): ModelTask | undefined {
+    const given = this.receipts.get(receipt)
+    const task = given && this.tasks.get(given.task)
+    return task?.hold?.text === receipt ? task : undefined
+  }
+
+  workerOf(name: string): ModelWorker {
+    let worker = this.workers.get(name)
+    if (!worker) {
+      worker = { name, proof: null }
+      this.workers.set(name, worker)
+    }
+    return worker
+  }
+
+  /** Counts a stale use where the receipt came from. */
+  stale(receipt: string): 'stale' {
+    const given = this.receipts.get(receipt)
+    if (given) this.countsOf(given.figures).stale++
+    return 'stale'
+  }
+}
+
+export const figuresOf = (task: { queue: string; type: string }) => JSON.stringify([task.queue, task.type])
+export const dedupName = (queue: string, key: string | null) => JSON.stringify([queue, key])

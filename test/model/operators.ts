@@ -1,0 +1,94 @@
+// What an operator's acts do on the model: cancel, purge, discard, edit, redrive; batches sealed and forgotten.
+import type { Amended, Change, Filter } from '../../dist/engine/contract.js'
+import type { State } from '../../dist/task/lifecycle.js'
+import { byId, dedupName, type Model, type ModelTask } from './model.js'
+
+const open: readonly State[] = ['scheduled', 'waiting', 'ready']
+const touched: Record<Change['do'], readonly State[]> = {
+  cancel: [...open, 'leased'],
+  purge: open,
+  move: open,
+  discard: ['dead'],
+  redrive: ['dead'],
+  edit: ['dead'],
+}
+
+export function amend(m: Model, filter: Filter, change: Change, max: number, dryRun: boolean): Amended {
+  const found = [...m.tasks.values()]
+    .filter((task) => matches(task, filter) && touched[change.do].includes(task.state))
+    .filter((task) => !(task.state === 'leased' && task.cancelAsked))
+    .sort(byId)
+    .slice(0, max)
+  const asked = found.filter((task) => task.state === 'leased').length
+  const answer = { changed: found.length - asked, asked, ids: found.map((task) => task.id) }
+  if (dryRun) return answer
+  // Each redriven task goes before the others of its key: the last one first, so that they keep their order.
+  if (change.do === 'redrive') found.reverse()
+  for (const task of found) apply(m, task, change)
+  m.promote()
+  return answer
+}
+
+function matches(task: ModelTask, filter: Filter): boolean {
+  const { ids, queue, type, key, batch, states } = filter
+  return (
+    (ids === undefined || ids.includes(task.id)) &&
+    (queue === undefined || queue === task.queue) &&
+    (type === undefined || type === task.type) &&
+    (key === undefined || key === task.key) &&
+    (batch === undefined || batch === task.batch) &&
+    (states === undefined || states.includes(task.state))
+  )
+}
+
+function apply(m: Model, task: ModelTask, change: Change): void {
+  if (change.do === 'edit') {
+    m.step(task, 'edit', 'dead')
+    task.payload = change.payload
+  } else if (change.do === 'redrive') redrive(m, task)
+  else if (change.do === 'discard') {
+    m.step(task, 'discard', null)
+    m.countBatch(task, 'dead', -1)
+    m.countBatch(task, 'cancelled')
+    m.gone(task)
+  } else if (change.do !== 'move') {
+    if (task.state === 'leased') {
+      task.cancelAsked = true
+      return
+    }
+    m.step(task, change.do, null)
+    m.countBatch(task, 'cancelled')
+    m.gone(task)
+  }
+}
+
+function redrive(m: Model, task: ModelTask): void {
+  const ahead = [...m.tasks.values()]
+    .filter((other) => other.queue === task.queue && other.key === task.key && other.state === 'waiting')
+    .map((other) => other.dueAt)
+  m.step(task, 'redrive', task.key === null ? 'ready' : 'waiting')
+  task.place = m.now - task.priority * m.rulesOf(task.queue).headStartMs
+  task.dueAt = task.key === null ? m.now : Math.min(m.now, ...ahead.map((dueAt) => dueAt - 1))
+  Object.assign(task, { spent: 0, releases: 0, deaths: 0, slot: false, reason: null })
+  m.countBatch(task, 'dead', -1)
+  if (task.dedupKey !== null) {
+    const name = dedupName(task.queue, task.dedupKey)
+    const held = m.dedup.get(name)
+    if (held && (held.endsAt === null || held.endsAt > m.now)) task.dedupKey = null
+    else m.dedup.set(name, { task: task.id, endsAt: null })
+  }
+  m.touch(task)
+}
+
+/** Nothing can be added any more. */
+export function seal(m: Model, name: string): void {
+  const nothing = { total: 0, done: 0, dead: 0, cancelled: 0, retries: 0, returned: 0, members: new Map() }
+  m.batches.set(name, { ...(m.batches.get(name) ?? nothing), sealed: true })
+}
+
+/** Its figures and identities go, its tasks stay. Answers false when there is no such batch. */
+export function forget(m: Model, name: string): boolean {
+  if (!m.batches.delete(name)) return false
+  for (const task of m.tasks.values()) if (task.batch === name) task.batch = null
+  return true
+}

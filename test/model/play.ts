@@ -1,0 +1,413 @@
+// Plays one history against an engine and the model side by side and stops at the first difference.
+import assert from 'node:assert/strict'
+import type { ClaimAsk, Claimed, Engine, Enqueued, Filter, NewTask, Verdict } from '../../dist/engine/contract.js'
+import type { Outcome } from '../../dist/task/lifecycle.js'
+import type { SqliteStore } from '../engine/subject.js'
+import { compareAll } from './compare.js'
+import { Model, must } from './model.js'
+import type { FilterDraft, History, Move, TaskDraft, VerdictDraft } from './moves.js'
+import * as operators from './operators.js'
+import * as verbs from './verbs.js'
+
+/** What was seen how often; a run that saw too little proves nothing. */
+export type Seen = Map<string, number>
+
+/** One call: sent to the engine first, then its answer is judged by the model. */
+interface Call {
+  send(engine: Engine): Promise<unknown>
+  judge(answer: PromiseSettledResult<unknown>): void
+}
+
+const answerKeepMs = 600_000
+const sleepNoticedMs = 1000
+const jumpNoticedMs = 500
+
+/** Plays the history; throws at the first difference. Adds what happened to `seen`. */
+export async function play(history: History, store: SqliteStore, handles: number, seen: Seen): Promise<void> {
+  const player = new Player(history, store, seen)
+  await player.open(handles)
+  for (const [index, move] of history.moves.entries()) await player.move(move, index)
+  await player.finish()
+}
+
+class Player {
+  private readonly model: Model
+  private engines: Engine[] = []
+  private shifts: (number | null)[] = []
+  /** Engine clock minus monotonic clock; the engine takes sleep into it when it sweeps. */
+  private offsetMs: number
+  private asleepMs = 0
+  private readonly generations = [0, 0, 0, 0]
+  private readonly dead = new Set<string>()
+  private readonly receipts: string[] = []
+  private readonly ids: string[] = []
+  private readonly past: Call[] = []
+  private readonly answers = new Map<string, { endsAt: number; answer: unknown }>()
+  private requests = 0
+
+  constructor(
+    private readonly history: History,
+    private readonly store: SqliteStore,
+    private readonly seen: Seen,
+  ) {
+    const other = { ...history.rules, width: 3 - history.rules.width }
+    this.model = new Model(new Map(Object.entries({ q: history.rules, other })))
+    this.offsetMs = store.clock.wallMs() - store.clock.monotonicMs()
+  }
+
+  async open(handles: number): Promise<void> {
+    this.engines = Array.from({ length: handles }, () => this.store.engine())
+    this.shifts = this.engines.map(() => null)
+    for (const engine of this.engines) await engine.open()
+    for (const [name, rules] of this.model.rules) {
+      const { leaseMs, deliveriesMax, releasesMax, baseMs, factor, maxMs, headStartMs, width, onDead } = rules
+      const backoff = { baseMs, factor, maxMs, jitter: 'none' }
+      const { dedupWindowMs } = rules
+      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs }
+      await this.first.configure('queue', name, { code: { ...policy, perKey: { width, onDead } } }, 'test')
+    }
+  }
+
+  private get first(): Engine {
+    return this.engines[0] as Engine
+  }
+
+  async move(move: Move, index: number): Promise<void> {
+    this.tick()
+    const handle = index % this.engines.length
+    const calls = this.callsOf(move)
+    if (calls) {
+      const engine = this.engines[handle] as Engine
+      const answers = await Promise.allSettled(calls.map((call) => call.send(engine)))
+      for (const [i, call] of calls.entries()) call.judge(answers[i] as PromiseSettledResult<unknown>)
+    } else await this.happen(move, handle)
+    this.tick()
+    if (index % 4 === 3) await compareAll(this.engines[(index + 1) % this.engines.length] as Engine, this.model)
+  }
+
+  /** Nothing hangs: with every pause lifted and time enough, each task ends or waits behind a held dead one. */
+  async finish(): Promise<void> {
+    await compareAll(this.first, this.model)
+    for (const name of [...this.model.paused]) {
+      const [queue, type = null] = name.startsWith('[') ? (JSON.parse(name) as [string, string]) : [name]
+      await this.happen({ do: 'pause', queue, type, paused: false }, 0)
+    }
+    const wants = [...this.model.rules.keys()].map((queue) => ({ queue, types: null, max: 100 }))
+    for (let round = 0; round < 12; round++) {
+      await this.happen({ do: 'pass', ms: 3_700_000 }, 0)
+      await this.happen({ do: 'sweep', max: 1000 }, 0)
+      for (let took = 1; took > 0; ) {
+        const [claim] = [this.claimCall({ worker: 'healer', requestId: null, wants })]
+        const answer = await Promise.allSettled([claim.send(this.first)])
+        claim.judge(answer[0])
+        took = answer[0].status === 'fulfilled' ? (answer[0].value as Claimed).deliveries.length : 0
+        const settle = this.settleCall('healer', null, this.verdicts(took, 'ack'))
+        const outcomes = await Promise.allSettled([settle.send(this.first)])
+        settle.judge(outcomes[0])
+      }
+    }
+    await compareAll(this.first, this.model)
+    const m = this.model
+    for (const task of m.tasks.values()) {
+      const rules = m.rulesOf(task.queue)
+      const ofKey = [...m.tasks.values()].filter((other) => other.queue === task.queue && other.key === task.key)
+      const held = ofKey.filter((other) => other.state === 'dead' && other.slot).length
+      must(task.state === 'dead' || (task.state === 'waiting' && held >= rules.width), `${task.id} ended`)
+    }
+  }
+
+  private verdicts(count: number, how: 'ack'): Verdict[] {
+    return this.receipts.slice(this.receipts.length - count).map((receipt) => ({ receipt, do: how }))
+  }
+
+  private tick(): void {
+    this.model.now = this.store.clock.monotonicMs() + this.offsetMs
+    this.model.wallShift = this.store.clock.wallMs() - this.model.now
+  }
+
+  private saw(what: string): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1)
+  }
+
+  private callsOf(move: Move): Call[] | null {
+    switch (move.do) {
+      case 'together':
+        return move.moves.flatMap((inner) => this.callsOf(inner) ?? [])
+      case 'enqueue':
+        return this.sent(this.enqueueCall(move.tasks), move.again)
+      case 'claim': {
+        const { queue, types, max, leaseMs } = move
+        const ask = { worker: this.worker(move.worker), requestId: this.request(), wants: [{ queue, types, max }] }
+        return this.sent(this.claimCall({ ...ask, leaseMs }), move.again)
+      }
+      case 'settle': {
+        const verdicts = move.verdicts.map((draft) => this.verdict(draft))
+        return this.sent(this.settleCall(this.worker(move.worker), this.request(), verdicts), move.again)
+      }
+      case 'extend':
+        return [this.extendCall(move)]
+      case 'amend':
+        return [this.amendCall(move)]
+      case 'repeat':
+        return this.past.length === 0 ? [] : [this.past[this.past.length - 1 - (move.pick % this.past.length)] as Call]
+      default:
+        return null
+    }
+  }
+
+  private sent(call: Call, again: boolean): Call[] {
+    this.past.push(call)
+    return again ? [call, call] : [call]
+  }
+
+  private request = () => `r${++this.requests}`
+  private worker = (slot: number) => `w${slot}.${this.generations[slot]}`
+  private picked = (list: readonly string[], pick: number) => list[list.length - 1 - (pick % list.length)]
+
+  /** Judges an answer that the engine must repeat within 10 minutes; runs the model only for a new one. */
+  private repeatable<T>(name: string, now: (answer: T) => T, later: (kept: T) => T, answer: T): void {
+    const kept = this.answers.get(name)
+    if (kept && kept.endsAt > this.model.now) {
+      this.saw('repeated')
+      assert.deepEqual(answer, later(kept.answer as T), `the repeated ${name}`)
+      return
+    }
+    const expected = now(answer)
+    assert.deepEqual(answer, expected, name)
+    this.answers.set(name, { endsAt: this.model.now + answerKeepMs, answer: expected })
+  }
+
+  private enqueueCall(drafts: readonly TaskDraft[]): Call {
+    const wallMs = this.store.clock.wallMs()
+    const tasks = drafts.map(({ dueInMs, ...draft }): NewTask => {
+      const payload = JSON.stringify(`task of request ${this.requests + 1}`)
+      return { ...draft, payload, dueAt: dueInMs === undefined ? undefined : wallMs + dueInMs }
+    })
+    const name = this.request()
+    return {
+      send: (engine) => engine.enqueue(name, tasks),
+      judge: (answer) => {
+        if (answer.status === 'rejected') {
+          assert.equal((answer.reason as { code?: string }).code, 'PW_BATCH_SEALED', String(answer.reason))
+          assert.equal(verbs.enqueue(this.model, tasks, []), null, 'refused')
+          return this.saw('refused')
+        }
+        const now = (given: Enqueued[]) => this.enqueued(tasks, given)
+        this.repeatable(`enqueue ${name}`, now, (kept) => kept, answer.value as Enqueued[])
+      },
+    }
+  }
+
+  private enqueued(tasks: readonly NewTask[], given: readonly Enqueued[]): Enqueued[] {
+    const ids = given.map((row) => row.id)
+    const expected = verbs.enqueue(this.model, tasks, ids)
+    must(expected, 'a sealed batch takes no task')
+    for (const { id, duplicate } of expected) {
+      this.saw(duplicate ? 'duplicate' : 'enqueued')
+      if (duplicate) continue
+      must(Number(id) > Number(this.ids.at(-1) ?? 0), `ids rise: ${id} after ${this.ids.at(-1)}`)
+      this.ids.push(id)
+    }
+    return expected
+  }
+
+  private claimCall(ask: ClaimAsk): Call {
+    const name = `claim ${ask.worker} ${ask.requestId ?? this.request()}`
+    return {
+      send: (engine) => engine.claim(ask),
+      judge: (answer) => {
+        if (answer.status === 'rejected') throw answer.reason
+        const live = (kept: Claimed) => ({
+          ...kept,
+          deliveries: kept.deliveries.filter(({ receipt }) => this.model.heldUnder(receipt)?.hold?.kind === 'live'),
+        })
+        this.repeatable(name, (given) => this.claimed(ask, given), live, answer.value as Claimed)
+      },
+    }
+  }
+
+  private claimed(ask: ClaimAsk, given: Claimed): Claimed {
+    const m = this.model
+    const { ids, blocked } = verbs.claim(m, ask, given.deliveries)
+    assert.deepEqual(
+      given.deliveries.map((row) => row.id),
+      ids,
+      'the tasks a claim takes',
+    )
+    const deliveries = given.deliveries.map((delivery) => {
+      const task = m.tasks.get(delivery.id)
+      must(task, 'a claimed task exists')
+      this.receipts.push(delivery.receipt)
+      this.saw(delivery.number > 1 ? 'redelivered' : 'delivered')
+      if (delivery.deaths >= 2) this.saw('suspect')
+      const { id, queue, type, key, batch, number, spent, deaths, fence, payload } = task
+      return {
+        ...{ receipt: delivery.receipt, id, queue, type, key, batch, number, fence, spent, deaths, payload },
+        deliveriesMax: m.rulesOf(queue).deliveriesMax,
+        enqueuedAt: task.enqueuedAt + m.wallShift,
+        waitedMs: m.now - task.dueAt,
+        leaseMs: ask.leaseMs ?? m.rulesOf(queue).leaseMs,
+        timeoutMs: 900_000,
+        headers: null,
+      }
+    })
+    const wakes = [...m.tasks.values()].flatMap(({ wakeAt }) => (wakeAt === null ? [] : [wakeAt]))
+    const nextDueMs = wakes.length === 0 || ids.length > 0 ? null : Math.max(0, Math.min(...wakes) - m.now)
+    return { deliveries, nextDueMs, blockedBy: blocked.map((queue) => ({ queue, by: 'pause' as const })) }
+  }
+
+  private verdict({ pick, how, by, delayMs }: VerdictDraft): Verdict {
+    const receipt = this.picked(this.receipts, pick) ?? 'no receipt'
+    const error = { code: how === 'timeout' ? 'PW_TIMEOUT' : null, text: 'it failed' }
+    if (how === 'ack') return { receipt, do: 'ack' }
+    if (how === 'bury') return { receipt, do: 'bury', error }
+    return how === 'release' ? { receipt, do: 'release', by, delayMs } : { receipt, do: 'retry', delayMs, error }
+  }
+
+  private settleCall(worker: string, flush: string | null, verdicts: readonly Verdict[]): Call {
+    const name = `settle ${worker} ${flush ?? this.request()}`
+    return {
+      send: (engine) => engine.settle({ worker, flush }, verdicts),
+      judge: (answer) => {
+        if (answer.status === 'rejected') throw answer.reason
+        const now = () => {
+          const outcomes = verbs.settle(this.model, verdicts)
+          for (const outcome of outcomes) this.saw(outcome)
+          return outcomes
+        }
+        this.repeatable(name, now, (kept) => kept, answer.value as Outcome[])
+      },
+    }
+  }
+
+  private extendCall({ picks, leaseMs, progress }: Extract<Move, { do: 'extend' }>): Call {
+    const more = progress ? { progress: '0.5' } : {}
+    const asks = picks.map((pick) => ({ receipt: this.picked(this.receipts, pick) ?? 'none', leaseMs, ...more }))
+    return {
+      send: (engine) => engine.extend('w', asks),
+      judge: (answer) => {
+        if (answer.status === 'rejected') throw answer.reason
+        const held = verbs.extend(this.model, asks)
+        assert.deepEqual(answer.value, held, 'extend')
+        for (const outcome of held) this.saw(`extend ${outcome}`)
+      },
+    }
+  }
+
+  private amendCall({ change, filter, max, dryRun }: Extract<Move, { do: 'amend' }>): Call {
+    const what = change === 'edit' ? { do: change, payload: '"edited"' } : { do: change }
+    const asked = this.filter(filter)
+    return {
+      send: (engine) => engine.amend(asked, what, 'test', { max, dryRun }),
+      judge: (answer) => {
+        if (answer.status === 'rejected') throw answer.reason
+        const expected = operators.amend(this.model, asked, what, max, dryRun)
+        assert.deepEqual(answer.value, expected, change)
+        if (expected.changed > 0 && !dryRun) this.saw(change)
+        if (expected.asked > 0 && !dryRun) this.saw('cancel asked')
+      },
+    }
+  }
+
+  private filter({ pick, dead, ...rest }: FilterDraft): Filter {
+    const id = pick === undefined ? undefined : this.picked(this.ids, pick)
+    return id === undefined ? { ...rest, ...(dead ? { states: ['dead'] } : {}) } : { ids: [id] }
+  }
+
+  private async happen(move: Move, handle: number): Promise<void> {
+    const { model, store } = this
+    const engine = this.engines[handle] as Engine
+    this.tick()
+    switch (move.do) {
+      case 'pass':
+        await store.clock.advance(move.ms)
+        break
+      case 'jump':
+        store.clock.jumpWall(move.ms)
+        break
+      case 'sleep':
+        store.clock.sleep(move.ms)
+        this.asleepMs += move.ms
+        break
+      case 'reopen':
+        await engine.close()
+        await engine.open()
+        this.shifts[handle] = null
+        break
+      case 'sweep':
+        return this.sweep(engine, handle, move.max)
+      case 'pause': {
+        const name = move.type === null ? move.queue : JSON.stringify([move.queue, move.type])
+        if (move.type !== null && !model.counts.has(name)) return
+        const kind = move.type === null ? 'queue' : 'type'
+        await engine.configure(kind, move.type === null ? move.queue : `${move.queue}\0${move.type}`, move, 'test')
+        if (move.paused) model.paused.add(name)
+        else model.paused.delete(name)
+        break
+      }
+      case 'seal':
+        await engine.configure('batch', move.batch, { sealed: true }, 'test')
+        operators.seal(model, move.batch)
+        break
+      case 'forget':
+        if (operators.forget(model, move.batch)) await engine.configure('batch', move.batch, null, 'test')
+        break
+      default:
+        await this.workerHappens(move, engine)
+    }
+    this.tick()
+  }
+
+  private async workerHappens(move: Move, engine: Engine): Promise<void> {
+    if (move.do !== 'join' && move.do !== 'leave' && move.do !== 'die' && move.do !== 'beat') return
+    const { model } = this
+    const name = this.worker(move.worker)
+    const info = { worker: name, host: 'host', pid: 1, bootId: this.store.bootId, queues: ['q'], concurrency: 1 }
+    const full = { ...info, busy: 0, prefetched: 0, proof: null }
+    if (move.do === 'die') {
+      this.store.die(name)
+      this.dead.add(name)
+      this.generations[move.worker] = (this.generations[move.worker] ?? 0) + 1
+      return
+    }
+    const answer = await engine.worker(move.do, full)
+    if (move.do === 'join') model.workerOf(name).proof = name
+    if (move.do === 'leave') model.workers.delete(name)
+    if (move.do !== 'beat') return
+    const worker = model.workers.get(name)
+    const held = worker ? verbs.heldBy(model, worker).filter((task) => task.cancelAsked) : []
+    const cancelled = held.map((task) => task.hold?.text)
+    assert.deepEqual({ ...answer, cancelled: [...answer.cancelled].sort() }, {
+      alive: worker !== undefined,
+      cancelled: cancelled.sort(),
+    })
+  }
+
+  private async sweep(engine: Engine, handle: number, max: number): Promise<void> {
+    const m = this.model
+    const dead = [...m.workers.values()].filter(({ proof }) => proof !== null && this.dead.has(proof))
+    const swept = await engine.sweep(max)
+    const last = this.shifts[handle] ?? m.wallShift
+    this.shifts[handle] = m.wallShift
+    const jumped = Math.abs(m.wallShift - last) > jumpNoticedMs
+    if (this.asleepMs >= sleepNoticedMs) {
+      // The clock takes the sleep in, and running leases with it: nobody could extend them.
+      for (const task of m.tasks.values()) if (task.state === 'leased') task.wakeAt = (task.wakeAt ?? 0) + this.asleepMs
+      this.offsetMs += this.asleepMs
+      this.asleepMs = 0
+      this.saw('slept')
+    }
+    this.tick()
+    if (jumped) m.rewall()
+    const expected = verbs.sweep(m, max, dead.map(({ name }) => name))
+    const { expired, died, matured, promoted } = swept
+    assert.deepEqual({ expired, died, matured, promoted }, expected, 'what a sweep did')
+    for (const [what, n] of Object.entries(expected)) for (let i = 0; i < n; i++) this.saw(what)
+    const instants = [...m.tasks.values()].flatMap(({ state, wakeAt, deadlineAt }) => [
+      ...(wakeAt === null ? [] : [wakeAt]),
+      ...(deadlineAt === null || state === 'leased' || state === 'dead' ? [] : [deadlineAt]),
+    ])
+    const nextMs = instants.length === 0 ? null : Math.max(0, Math.min(...instants) - m.now)
+    assert.equal(swept.nextMs, nextMs, 'when a sweep has work again')
+  }
+}
