@@ -190,10 +190,11 @@ class ThreadHeartbeat implements Heartbeat {
     const { port1, port2 } = new MessageChannel()
     this.#port = port1
     port1.on('message', (news: ThreadNews) => this.#hear(news))
-    port1.unref()
     const order: ThreadOrder = { memory: this.#board.memory, info, leaseMs, port: port2 }
     host.thread.postMessage(order, [port2])
+    // Until then nothing else may hold the process open: it would end in the middle of `await worker.ready`.
     if (leaseMs < awaitThreadMs) await up
+    port1.unref()
   }
 
   hold(held: Held): void {
