@@ -112,6 +112,7 @@ export class Crew implements Neighbour {
     if (this.#closed || this.#paused) this.giveBack()
     if (!this.#planned) this.#turnEndsAt = now + turnMs
     this.#pump(now)
+    if (this.#buffered > 0) this.#ports.expect(this.#backAt(now))
     this.#after(now)
   }
 
@@ -146,7 +147,7 @@ export class Crew implements Neighbour {
 
   /** Aborts what ran too long, saves or aborts what loses its lease; answers when to look again. */
   check(): number {
-    const { shift, desk, pace, prefetch, concurrency } = this.#ports
+    const { shift, desk, concurrency } = this.#ports
     const now = shift.clock.monotonicMs()
     let nextAt = Number.POSITIVE_INFINITY
     for (const run of [...this.#running]) {
@@ -156,11 +157,10 @@ export class Crew implements Neighbour {
       else nextAt = Math.min(nextAt, run.overdueAt, run.endsAt)
     }
     const oldest = this.#waiting[this.#head]
-    if (oldest && prefetch === 'adaptive' && this.#running.length >= concurrency) {
-      const backAt = oldest.heldAt + Math.max(waitMsMax, 4 * pace.claimMs)
-      if (now >= backAt) this.giveBack()
-      else nextAt = Math.min(nextAt, backAt)
-    }
+    if (!oldest || this.#running.length < concurrency) return nextAt
+    const backAt = this.#backAt(oldest.heldAt)
+    if (now < backAt) return Math.min(nextAt, backAt)
+    this.giveBack()
     return nextAt
   }
 
@@ -280,6 +280,12 @@ export class Crew implements Neighbour {
     return (this.#runner as Runner).begin(run, now)
   }
 
+  /** When a task that has waited for a slot since `heldAt` goes back. */
+  #backAt(heldAt: number): number {
+    const { prefetch, pace } = this.#ports
+    return prefetch === 'adaptive' ? heldAt + Math.max(waitMsMax, 4 * pace.claimMs) : Number.POSITIVE_INFINITY
+  }
+
   /** Starts a suspect when nothing else runs in this process, or its neighbours have had their grace. */
   async #runAlone(run: Run): Promise<void> {
     const { alone, shift, graceMs } = this.#ports
@@ -319,7 +325,7 @@ export class Crew implements Neighbour {
     if (!ours) this.#taken.add(run)
     else settler.add(run, { receipt: run.receipt, do: 'retry', error: { code: 'PW_TIMEOUT', text } })
     if (this.hung) {
-      const hung = `All ${concurrency} slots are held by handlers that ran past their timeout and ignore their signal.`
+      const hung = `Handlers that ran past their timeout and ignore their signal hold all ${concurrency} slots.`
       shift.events.trouble(new PieceworkError('PW_HANDLER_HUNG', hung, { concurrency }))
       this.giveBack()
     }

@@ -1,4 +1,5 @@
 // Claims tasks when there is need of them, one claim at a time, and waits at the engine when there are none.
+import type { ClaimedTask } from '../engine/contract.js'
 import { pause } from '../ground/clock.js'
 import type { Crew } from './crew.js'
 import type { Pace } from './pace.js'
@@ -22,10 +23,12 @@ export class Fetch {
   #open = false
   #round: Promise<void> | null = null
   #requests = 0
-  /** When the request that is still unanswered was first sent; its leases run from then. */
-  #askedAt: number | null = null
+  /** The monotonic clock before the claim was sent. */
+  #sentAt = 0
   #failures = 0
   #claimedAt: number | null = null
+  /** The last claim got less than it asked for: the next one may come back empty. */
+  #dry = true
 
   constructor(ports: FetchPorts) {
     this.#ports = ports
@@ -59,44 +62,48 @@ export class Fetch {
     if (max > 0) this.#round = this.#claim(max)
   }
 
-  async #claim(first: number): Promise<void> {
-    let max = first
-    do {
-      try {
-        await this.#once(max)
-      } catch (error) {
-        await this.#failed(error)
-      }
-      max = this.#open ? this.#ports.crew.demand() : 0
-    } while (max > 0)
-    // In the same step as the last look at the demand: a tick that comes later must not be missed.
+  async #claim(max: number): Promise<void> {
+    let claimed: ClaimedTask[] = []
+    try {
+      claimed = await this.#once(max)
+    } catch (error) {
+      await this.#failed(error)
+    }
     this.#round = null
+    // Whoever takes the tasks says when there is room for more; that may be before it returns.
+    if (claimed.length > 0) this.#ports.crew.accept(claimed, this.#sentAt)
+    else this.tick()
   }
 
-  async #once(max: number): Promise<void> {
-    const { shift, crew, pace, queue, types } = this.#ports
+  /** One claim; when it finds nothing, a wait for work as well. */
+  async #once(max: number): Promise<ClaimedTask[]> {
+    const { shift, pace, queue, types } = this.#ports
     const { engine, clock, worker, closing, repeats } = shift
-    const sentAt = clock.monotonicMs()
-    this.#askedAt ??= sentAt
-    const requestId = repeats ? String(this.#requests) : null
-    const { deliveries, nextDueMs } = await engine.claim({ worker, requestId, wants: [{ queue, types, max }] })
-    const askedAt = this.#askedAt
-    this.#askedAt = null
-    this.#requests++
-    this.#failures = 0
-    this.#claimedAt = clock.wallMs()
-    if (deliveries.length > 0) {
-      pace.claimed(clock.monotonicMs() - sentAt)
-      crew.accept(deliveries, askedAt)
-    } else if (!closing.aborted) {
-      const ms = Math.min(Math.max(nextDueMs ?? waitMsMax, waitMsMin), waitMsMax)
-      await engine.wait([queue], ms, closing)
+    // Listening begins before the claim is sent: what is enqueued while it is on its way would else go unheard.
+    const ear = this.#dry ? new AbortController() : null
+    const woken = ear && engine.wait([queue], waitMsMax, AbortSignal.any([ear.signal, closing]))
+    woken?.catch(() => {})
+    try {
+      const sentAt = clock.monotonicMs()
+      // The leases of a request that is repeated run from its first time.
+      if (!repeats || this.#failures === 0) this.#sentAt = sentAt
+      const requestId = repeats ? String(this.#requests) : null
+      const { deliveries, nextDueMs } = await engine.claim({ worker, requestId, wants: [{ queue, types, max }] })
+      this.#requests++
+      this.#failures = 0
+      this.#claimedAt = clock.wallMs()
+      this.#dry = deliveries.length < max
+      if (deliveries.length > 0) pace.claimed(clock.monotonicMs() - sentAt)
+      else if (woken && nextDueMs === null) await woken
+      else if (woken) await Promise.race([woken, pause(clock, Math.max(nextDueMs ?? 0, waitMsMin), ear?.signal)])
+      return deliveries
+    } finally {
+      ear?.abort()
     }
   }
 
   async #failed(error: unknown): Promise<void> {
-    const { events, fatal, random, clock, closing, repeats } = this.#ports.shift
-    if (!repeats) this.#askedAt = null
+    const { events, fatal, random, clock, closing } = this.#ports.shift
     if (isFatal(error)) fatal(error)
     else events.trouble(error)
     if (!closing.aborted) await pause(clock, againMs(random, this.#failures++), closing)

@@ -29,7 +29,7 @@ export class Pace {
   #claimMs = Number.NaN
   #runMs = Number.NaN
   #blockMs = Number.NaN
-  #characters = 0
+  #characters = Number.NaN
 
   /** `claimMs` from sending a claim to its answer. */
   claimed(claimMs: number): void {

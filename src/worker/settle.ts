@@ -7,7 +7,7 @@ import type { Run } from './delivery.js'
 import { againMs, isFatal, type Shift } from './shift.js'
 
 /** Verdicts in one call: a few milliseconds of the store's write lock. */
-const verdictsMax = 1000
+const verdictsMax = 2000
 
 /** Hears what became of a verdict. */
 export type Answered = (run: Run, verdict: Verdict, outcome: Outcome) => void
@@ -15,6 +15,7 @@ export type Answered = (run: Run, verdict: Verdict, outcome: Outcome) => void
 export class Settler {
   readonly #shift: Shift
   readonly #answered: Answered
+  readonly #relieved: () => void
   #verdicts: Verdict[] = []
   #runs: Run[] = []
   #flushes = 0
@@ -22,9 +23,11 @@ export class Settler {
   #giveUp = false
   #idlers: (() => void)[] = []
 
-  constructor(shift: Shift, answered: Answered) {
+  /** `relieved` is called when fewer verdicts wait than before. */
+  constructor(shift: Shift, answered: Answered, relieved: () => void) {
     this.#shift = shift
     this.#answered = answered
+    this.#relieved = relieved
   }
 
   /** Verdicts that were decided and not yet answered by the engine. */
@@ -97,5 +100,6 @@ export class Settler {
   #forget(count: number): void {
     this.#unanswered -= count
     if (this.#unanswered === 0) for (const done of this.#idlers.splice(0)) done()
+    this.#relieved()
   }
 }

@@ -79,10 +79,11 @@ class TaskWorker implements Worker {
     const heldMax = concurrency + (prefetch === 'adaptive' ? aheadMax : prefetch) + 1
     const tell = (news: News) => this.#hear(news)
     const heartbeat = ports.makeHeartbeat({ engine, clock, heldMax, tell }, spec.ports.heartbeat)
-    const settler = new Settler(shift, (run, verdict, outcome) => this.#answered(run, verdict, outcome))
+    const hungry = () => this.#fetch.tick()
+    const answered = (run: Run, verdict: Verdict, outcome: Outcome) => this.#answered(run, verdict, outcome)
+    const settler = new Settler(shift, answered, hungry)
     const desk = new LeaseDesk(shift, heartbeat)
     const { alone } = ports
-    const hungry = () => this.#fetch.tick()
     const expect = (at: number) => this.#vigil.expect(at)
     const parts = { shift, heartbeat, settler, desk, pace }
     const crew = new Crew({ ...parts, handlers, concurrency, prefetch, graceMs, alone, hungry, expect })
