@@ -22,6 +22,9 @@ export interface StoreOptions {
   adopt?: boolean | undefined
 }
 
+/** How long opening waits, in ms, for a process that makes, recovers or closes the file: milliseconds each. */
+const openingMs = 5000
+
 /** A connection to the file, set up but with its tables not looked at; throws PW_STORE_MISSING, PW_NOT_OURS. */
 export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, options: StoreOptions): Database {
   if (file === ':memory:') return new Sqlite(file)
@@ -41,10 +44,11 @@ export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, op
   checkFile(file)
   let db: Database | undefined
   try {
-    db = new Sqlite(file, { timeout: 0 })
+    db = new Sqlite(file, { timeout: openingMs })
     // The first statement that reads the file: SQLite itself refuses what is no database, and leaves it alone.
     db.pragma(`synchronous = ${options.durability === 'full' ? 'full' : 'normal'}`)
     db.pragma('temp_store = memory')
+    db.pragma('busy_timeout = 0')
     return db
   } catch (error) {
     db?.close()
