@@ -183,6 +183,8 @@ export class Crew implements Neighbour {
   /** The heartbeat has settled this delivery as timed out. */
   timedOut(run: Run): void {
     if (run.stage === 'running') this.#timeOut(run)
+    // Its handler may have ended before anybody here knew.
+    run.abort('PW_TIMEOUT')
     this.#taken.delete(run)
   }
 

@@ -63,8 +63,11 @@ export class Pulse<L extends Lease> {
   round(): void {
     const { clock, held, take } = this.#ports
     const now = clock.monotonicMs()
-    const leases = held()
-    for (const lease of leases) if (lease.overdueAt + timeoutGraceMs <= now && take(lease)) this.#end(lease)
+    const leases: L[] = []
+    for (const lease of held()) {
+      if (lease.overdueAt + timeoutGraceMs <= now && take(lease)) this.#end(lease)
+      else leases.push(lease)
+    }
     if (this.#ending.length > 0 && !this.#endingNow) this.#track(this.#settle())
     if (!this.#extending) {
       const due = leases.filter((lease) => isDue(lease, now))

@@ -1,0 +1,175 @@
+// The heartbeat from a thread, in real time: a blocked event loop loses no lease, and cannot keep what it should not.
+import { describe, expect, it } from 'vitest'
+import { pause, systemClock } from '../../dist/ground/clock.js'
+import type { Delivery } from '../../dist/task/handler.js'
+import { aborted, block, gate, next, openRival, openShop, several } from './shop.js'
+
+const file = { where: 'file' } as const
+const delayed = { baseMs: 3_600_000, jitter: 'none' } as const
+
+describe('a handler that blocks the loop', () => {
+  it('for three lease lengths runs once and is accepted; on the loop it would lose its lease (case 4)', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 800 } })
+    const rival = await openRival(shop.url)
+    const [id] = await shop.enqueue(['busy'])
+    let runs = 0
+    const worker = shop.work(() => {
+      runs++
+      rival.go()
+      block(2500)
+    })
+    expect(await next(worker, 'done')).toMatchObject({ id, number: 1 })
+    expect(runs).toBe(1)
+    expect(await rival.stop()).toEqual([])
+    expect(await shop.count('expiries')).toBe(0)
+  })
+
+  it('the same on the loop: the rival gets the task, so this test can see a lost lease', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 800 } })
+    const rival = await openRival(shop.url)
+    const [id] = await shop.enqueue(['busy'])
+    const worker = shop.work(
+      () => {
+        rival.go()
+        block(2500)
+      },
+      { heartbeat: 'loop' },
+    )
+    expect(await next(worker, 'stale')).toMatchObject({ id, number: 1 })
+    expect((await rival.stop())[0]).toMatchObject({ id, number: 2 })
+  })
+
+  it('past timeoutMs loses its task to the thread, while it still blocks', async () => {
+    const policy = { leaseMs: 800, timeoutMs: 400, backoff: delayed }
+    const shop = await openShop({ ...file, policy })
+    const [id] = await shop.enqueue(['busy'])
+    let unblockedAt = 0
+    let reason: unknown
+    const worker = shop.work(async (what: string, { signal }: Delivery) => {
+      if (what !== 'busy') return
+      block(1500)
+      unblockedAt = systemClock.wallMs()
+      await aborted(signal).catch((error) => {
+        reason = error
+      })
+    })
+    const stale = next(worker, 'stale')
+    expect(await next(worker, 'retry')).toMatchObject({ id, number: 1, error: { code: 'PW_TIMEOUT' } })
+    expect(await stale).toMatchObject({ id, number: 1 })
+    expect(reason).toMatchObject({ code: 'PW_TIMEOUT' })
+    const history = await shop.history(id!)
+    expect(history).toMatchObject([{ number: 1, outcome: 'timeout', code: 'PW_TIMEOUT' }])
+    expect(history[0]!.endedAt).toBeLessThan(unblockedAt - 400)
+    expect(await shop.count('stale')).toBe(0)
+    expect(worker.health()).toMatchObject({ live: true, running: 0 })
+    const done = next(worker, 'done')
+    await shop.enqueue(['quick'])
+    expect((await done).number).toBe(1)
+  })
+
+  it('a plain function that blocks past timeoutMs: its return is stale, and the slot is back', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 800, timeoutMs: 300, backoff: delayed } })
+    const [id] = await shop.enqueue(['busy'])
+    const worker = shop.work((what: string) => what === 'busy' && block(1200), { concurrency: 1 })
+    const retry = next(worker, 'retry')
+    expect(await next(worker, 'stale')).toMatchObject({ id, number: 1 })
+    expect(await retry).toMatchObject({ id, error: { code: 'PW_TIMEOUT' } })
+    const done = next(worker, 'done')
+    await shop.enqueue(['quick'])
+    await done
+    expect(await shop.count('stale')).toBe(0)
+  })
+
+  it('does not keep what was claimed ahead: the thread gives it back, uncounted', async () => {
+    const shop = await openShop(file)
+    const rival = await openRival(shop.url)
+    await shop.enqueue(Array.from({ length: 500 }, () => 'quick'))
+    let seen = 0
+    const worker = shop.work(
+      (what: string) => {
+        if (what === 'quick') return void seen++
+        rival.go()
+        block(2500)
+      },
+      { concurrency: 1 },
+    )
+    await several(worker, 'done', 500)
+    const busy = next(worker, 'done')
+    const ids = await shop.enqueue(['busy', ...Array.from({ length: 20 }, () => 'quick')])
+    const { id, runMs } = await busy
+    expect(id).toBe(ids[0])
+    const unblockedAt = systemClock.monotonicMs()
+    const taken = await rival.stop()
+    // The rival also gets what was never claimed ahead: only second deliveries are proof.
+    const returned = taken.filter(({ number }) => number === 2)
+    expect(returned.length).toBeGreaterThan(0)
+    for (const { at } of returned) expect(at).toBeLessThan(unblockedAt - runMs + 2000)
+    expect(await shop.count('expiries')).toBe(0)
+    expect(seen).toBe(500)
+  })
+})
+
+describe('the thread', () => {
+  it('extends a lease of 1 s while a handler waits 4 s: one run, at least three extensions (case 10)', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 1000 } })
+    const rival = await openRival(shop.url)
+    const [id] = await shop.enqueue(['long'])
+    const ends = new Set<number>()
+    const worker = shop.work(async () => {
+      rival.go()
+      const until = systemClock.monotonicMs() + 4000
+      while (systemClock.monotonicMs() < until) {
+        ends.add(Math.round((await shop.task(id!))!.leaseEndsAt!))
+        await pause(systemClock, 50)
+      }
+    })
+    expect(await next(worker, 'done')).toMatchObject({ id, number: 1 })
+    expect(ends.size).toBeGreaterThanOrEqual(4)
+    expect(await rival.stop()).toEqual([])
+  })
+
+  it('beats for the worker, hears of cancelled tasks, and tells the handler its new lease end', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 600 } })
+    const [id] = await shop.enqueue(['x'])
+    const started = gate()
+    let delivery: Delivery | undefined
+    const worker = shop.work((_: string, given: Delivery) => {
+      delivery = given
+      started.open()
+      return aborted(given.signal)
+    })
+    await started.passed
+    const firstEnd = delivery!.leaseEndsAt.getTime()
+    await shop.engine.amend({ ids: [id!] }, { do: 'cancel' }, 'test', { max: 1, dryRun: false })
+    const error = await aborted(delivery!.signal).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'PW_CANCELLED' })
+    expect(delivery!.leaseEndsAt.getTime()).toBeGreaterThan(firstEnd + 100)
+    await worker.stop()
+    expect(await shop.task(id!)).toBeUndefined()
+  })
+
+  it('two workers of one store share it, and it ends with the last of them', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 500 } })
+    await shop.enqueue(['a', 'b'])
+    const { passed, open } = gate()
+    const first = shop.work(() => passed, { concurrency: 1 })
+    const second = shop.work(() => passed, { concurrency: 1 })
+    await Promise.all([first.ready, second.ready])
+    const threads = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
+    const before = threads()
+    const done = next(first, 'done')
+    block(1200)
+    open()
+    await done
+    await first.stop()
+    const [again] = await shop.enqueue(['c'])
+    expect(await next(second, 'done')).toMatchObject({ number: 1 })
+    expect(await shop.task(again!)).toBeUndefined()
+    await second.stop()
+    expect(threads()).toBeLessThanOrEqual(before)
+    expect(await shop.count('expiries')).toBe(0)
+    const third = shop.work(() => block(800))
+    await shop.enqueue(['d'])
+    expect(await next(third, 'done')).toMatchObject({ number: 1 })
+  })
+})
