@@ -9,7 +9,7 @@ import { itemText } from './fields.js'
 import type { Gate } from './gate.js'
 import type { Format } from './items.js'
 import type { Template } from './placeholders.js'
-import type { Results, Told, VerdictWord } from './results.js'
+import type { Results, Told } from './results.js'
 
 /** How items reach COMMAND. */
 export interface Manner {
@@ -99,7 +99,7 @@ export class Caller {
       const running = await start(this.clock, { words: told.words, file, input, env: this.#environment(delivery) })
       const ended = await this.#watched(running, delivery.signal)
       if (input !== null) told.sent = Buffer.byteLength(input)
-      return { ...told, ended, code: null, ...verdictOf(ended) }
+      return { ...told, ended, ...verdictOf(ended, delivery.signal) }
     } catch (error) {
       if (!(error instanceof PieceworkError)) throw error
       const { code, message } = error
@@ -162,15 +162,16 @@ function decide({ verdict, error, code, delivery, ended }: Told): void {
 /** Exit 75 says "not now": half a second at first, doubling to a minute. */
 const laterMs = (delivery: number) => Math.min(60_000, 500 * 2 ** Math.min(delivery - 1, 7))
 
-function verdictOf(ended: Ended): { verdict: VerdictWord; error: string | null } {
+function verdictOf(ended: Ended, { aborted, reason }: AbortSignal): Pick<Told, 'verdict' | 'error' | 'code'> {
   const { exit, signal, stopped, stderr } = ended
   // Whatever it said after it was told to end: nobody knows whether its work is whole.
-  if (stopped) return { verdict: 'release', error: 'ended by the run' }
-  if (exit === 0) return { verdict: 'ack', error: null }
+  if (stopped && aborted) return { verdict: 'retry', error: reason.message, code: reason.code }
+  if (stopped) return { verdict: 'release', error: 'ended by the run', code: null }
+  if (exit === 0) return { verdict: 'ack', error: null, code: null }
   const how = signal === null ? `exit ${exit}` : `killed by ${signal}`
   const said = lastText(stderr, errorBytesMax - how.length - 2).trim()
   const error = said === '' ? how : `${how}: ${said}`
-  return { verdict: exit === 65 ? 'bury' : exit === 75 ? 'release' : 'retry', error }
+  return { verdict: exit === 65 ? 'bury' : exit === 75 ? 'release' : 'retry', error, code: null }
 }
 
 /** The end of what may be text, in at most so many bytes of UTF-8. */

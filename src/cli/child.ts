@@ -58,7 +58,11 @@ export async function start(clock: Clock, call: CommandCall): Promise<Running> {
   })
   const ended = new Promise<Ended>((resolve) => {
     child.once('exit', () => {
-      timers.push(clock.after(lingerMs, () => void (child.stdout?.destroy(), child.stderr?.destroy())))
+      const cut = () => {
+        child.stdout?.destroy()
+        child.stderr?.destroy()
+      }
+      timers.push(clock.after(lingerMs, cut))
     })
     child.once('close', (exit, signal) => {
       for (const timer of timers) timer.cancel()

@@ -34,7 +34,11 @@ function quieten(command: Command): void {
     .helpCommand(false)
     .showSuggestionAfterError(false)
     .exitOverride()
-    .configureOutput({ writeErr: (text) => void (parserText += text) })
+    .configureOutput({
+      writeErr: (text) => {
+        parserText += text
+      },
+    })
   for (const inner of command.commands) quieten(inner)
 }
 

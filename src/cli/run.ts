@@ -2,7 +2,6 @@
 import { PieceworkError } from '../ground/errors.js'
 import type { Worker } from '../queue/seam.js'
 import type { Handler } from '../task/handler.js'
-import { bulkTasksMax } from '../task/limits.js'
 import type { BatchRecord } from '../task/records.js'
 import { openIn, prepareBatch, type RunOf, readBatch } from './batch.js'
 import { Caller, type Manner } from './call.js'

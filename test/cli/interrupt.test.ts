@@ -1,0 +1,102 @@
+// Ctrl-C once lets running COMMANDs end, twice ends them; either way nothing is lost and the next run goes on.
+import { describe, expect, it } from 'vitest'
+import { numbers, type Room, room, until } from './cli.js'
+
+const status = async ({ run }: Room) => (await run(['status', 'b', '--json'])).json()[0]?.queues[0]
+
+describe('a run that is interrupted', () => {
+  it('once: no new tasks, running ones end and count, exit 130', async () => {
+    const here = room()
+    const { start, lines, path } = here
+    const script = `echo $0 >> ${path('begun')}; sleep 1; echo $0 >> ${path('ended')}`
+    const started = start(['run', '-j', '2', '--batch', 'b', '--', 'sh', '-c', script], {
+      input: numbers(20),
+    })
+    await until('two run', () => lines('begun').length >= 2)
+    started.child.kill('SIGINT')
+    const ended = await started.finished
+    expect([ended.code, ended.signal]).toEqual([130, null])
+    expect(ended.stderr).toMatch(/stopping; 2 running may end/)
+    expect(lines('ended').sort()).toEqual(lines('begun').sort())
+    const queue = await status(here)
+    expect(queue).toMatchObject({ ready: 20 - lines('ended').length, leased: 0, scheduled: 0, dead: 0 })
+  }, 60_000)
+
+  it('twice: TERM, their tasks are given back uncounted, exit 130', async () => {
+    const here = room()
+    const { start, run, lines, path } = here
+    const script = `trap 'echo term >> ${path('terms')}; exit 0' TERM; echo $0 >> ${path('begun')}; while :; do sleep 0.1; done`
+    const started = start(['run', '-j', '2', '--batch', 'b', '--', 'sh', '-c', script], {
+      input: numbers(5),
+    })
+    await until('two run', () => lines('begun').length >= 2)
+    started.child.kill('SIGINT')
+    await until('it says so', () => started.stderr.includes('stopping'))
+    started.child.kill('SIGINT')
+    const ended = await started.finished
+    expect(ended.code).toBe(130)
+    expect(lines('terms')).toEqual(['term', 'term'])
+    expect(await status(here)).toMatchObject({ ready: 5, leased: 0, dead: 0 })
+    const again = await run(['run', '--json', '--batch', 'b', '--', 'sh', '-c', 'echo $PIECEWORK_DELIVERY'], {
+      input: numbers(5),
+    })
+    expect(again.json().at(-1)).toMatchObject({ total: 5, done: 5, dead: 0, retries: 0 })
+  }, 60_000)
+
+  it('KILL follows for those that do not hear TERM', async () => {
+    const here = room()
+    const { start, lines, path } = here
+    const script = `trap '' TERM; echo $$ >> ${path('begun')}; while :; do sleep 0.1; done`
+    const started = start(['run', '-j', '1', '--batch', 'b', '--', 'sh', '-c', script], {
+      input: numbers(2),
+    })
+    await until('one runs', () => lines('begun').length >= 1)
+    started.child.kill('SIGINT')
+    await until('it says so', () => started.stderr.includes('stopping'))
+    started.child.kill('SIGINT')
+    expect((await started.finished).code).toBe(130)
+    expect(() => process.kill(Number(lines('begun')[0]), 0)).toThrow('ESRCH')
+    expect(await status(here)).toMatchObject({ ready: 2, leased: 0 })
+  }, 60_000)
+
+  it('by SIGTERM: 143; while it still reads: what came so far is kept', async () => {
+    const here = room()
+    const { start, lines, path } = here
+    const started = start(['run', '-j', '1', '--batch', 'b', '--', 'sh', '-c', `echo $0 >> ${path('log')}`])
+    started.child.stdin?.write('a\nb\n')
+    await until('both are done while the input is open', () => lines('log').length === 2)
+    started.child.kill('SIGTERM')
+    const ended = await started.finished
+    expect(ended.code).toBe(143)
+    expect(await status(here)).toMatchObject({ drained: true, ready: 0 })
+  }, 60_000)
+})
+
+it('works while the input is still being read, and stops on a bad line in it', async () => {
+  const here = room()
+  const { start, lines, path } = here
+  const started = start([
+    'run',
+    '--json',
+    '-j',
+    '1',
+    '--format',
+    'ndjson',
+    '--batch',
+    'b',
+    '--',
+    'sh',
+    '-c',
+    `cat >> ${path('log')}`,
+  ])
+  started.child.stdin?.write('1\n2\n')
+  await until('both are done', () => lines('log').length === 2)
+  started.child.stdin?.write('3\n{"a":\n4\n')
+  const ended = await started.finished
+  expect(ended.code).toBe(2)
+  expect(JSON.parse(ended.stderr).error).toMatchObject({
+    code: 'PW_JSON_INVALID',
+    message: expect.stringContaining('Line 4'),
+  })
+  expect((await status(here))?.dead).toBe(0)
+}, 60_000)
