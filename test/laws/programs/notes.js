@@ -1,0 +1,32 @@
+// What every program of the laws starts with: its orders, its log that a SIGKILL cannot take back, its parent's word.
+import { openSync, writeSync } from 'node:fs'
+
+/** What the parent wants of this process; `log`: the file to write to; `talks`: what to tell the parent, too; else all. */
+export const orders = JSON.parse(process.argv[2] ?? '{}')
+
+/** The clock that all processes of this machine share, in ms. */
+export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6
+
+// A test that ended, however it did, leaves no process behind.
+process.on('disconnect', () => process.exit(1))
+
+/** Answers a function that writes one line, whole, before it returns. */
+export function notes() {
+  const fd = orders.log === undefined ? null : openSync(orders.log, 'a')
+  return (what, more = {}) => {
+    const line = { what, at: monotonicMs(), pid: process.pid, ...more }
+    if (fd !== null) writeSync(fd, `${JSON.stringify(line)}\n`)
+    if ((orders.talks?.includes(what) ?? true) && process.connected) process.send(line)
+  }
+}
+
+/** Resolves when the parent says this. */
+export const wordFrom = (say) =>
+  new Promise((resolve) => {
+    const listen = (word) => {
+      if (word.say !== say) return
+      process.off('message', listen)
+      resolve(word)
+    }
+    process.on('message', listen)
+  })

@@ -1,0 +1,96 @@
+// A worker process for the laws: does with each task what its payload says, and writes down what it saw.
+import { spawn } from 'node:child_process'
+import { connect } from 'piecework'
+import { monotonicMs, notes, orders, wordFrom } from './notes.js'
+
+const { url, queue, policy, options = {}, types, waits, durability } = orders
+const note = notes()
+
+let open = () => {}
+const opened = new Promise((resolve) => {
+  open = resolve
+})
+
+const aborted = (signal) =>
+  new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+const passed = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+function spin(ms) {
+  for (const endMs = monotonicMs() + ms; monotonicMs() < endMs; );
+}
+
+function die() {
+  note('dying')
+  process.kill(process.pid, 'SIGKILL')
+}
+
+/** A handler with a process of its own, as a converter or a compiler would be: fails by the child's signal. */
+async function delegate() {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+  note('child', { child: child.pid })
+  const [code, signal] = await new Promise((resolve) => child.once('exit', (...how) => resolve(how)))
+  throw new Error(`the child ended with ${signal ?? code}`)
+}
+
+/** What a payload can ask for: `{ do, ms, times }`. */
+const acts = {
+  quick: () => {},
+  /** Waits for the word `open`, and listens to its signal. */
+  wait: (_, { signal }) => Promise.race([opened, aborted(signal)]),
+  /** Waits for the word `open`, whatever its signal says. */
+  hang: () => opened,
+  slow: ({ ms }, { signal }) => Promise.race([passed(ms), aborted(signal)]),
+  stubborn: ({ ms }) => passed(ms),
+  busy: ({ ms }) => spin(ms),
+  fail: ({ times }, { number }) => {
+    if (number <= times) throw new Error(`asked to fail ${times} times`)
+  },
+  die: async ({ ms = 0, times = Number.POSITIVE_INFINITY }, { number }) => {
+    await passed(ms)
+    if (number <= times) die()
+  },
+  /** Dies after its effect, before its ack. */
+  drop: () => {},
+  delegate,
+}
+
+async function handle(payload, delivery) {
+  const { id, number, fence } = delivery
+  note('started', { id, number, fence, act: payload.do })
+  await acts[payload.do](payload, delivery)
+  note('effect', { id, number, fence })
+  if (payload.do === 'drop' && number <= payload.times) die()
+}
+
+if (waits) await wordFrom('go')
+const pw = await connect(url, durability === undefined ? {} : { durability })
+note('connected')
+const worker = pw.queue(queue, policy).work(types ? Object.fromEntries(types.map((type) => [type, handle])) : handle, {
+  ...options,
+  stopOn: ['SIGTERM'],
+})
+worker.on('done', ({ id, number, runMs }) => note('done', { id, number, runMs }))
+for (const event of ['stale', 'retry', 'dead', 'released']) {
+  worker.on(event, ({ id, number }) => note(event, { id, number }))
+}
+worker.on('error', ({ code, message }) => note('error', { code, text: message }))
+process.on('warning', ({ code, message }) => note('warning', { code, text: message }))
+
+async function end(graceMs) {
+  note('stopping')
+  await worker.stop(graceMs === undefined ? {} : { graceMs })
+  note('stopped')
+  await pw.close()
+  process.exit(0)
+}
+process.on('SIGTERM', () => void end())
+process.on('message', (word) => {
+  if (word.say === 'open') open()
+  if (word.say === 'stop') void end(word.graceMs)
+  if (word.say === 'health') note('health', worker.health())
+})
+await worker.ready
+note('ready')

@@ -1,0 +1,51 @@
+// The laws in a storm: kills, stops and deploys over four workers and two producers, judged by each law in turn.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Evidence, enough, type Judgement, judge, type Law } from './checker.js'
+import { faults } from './faults.js'
+import { type Store, subjects } from './stores.js'
+import { storm } from './storm.js'
+
+const long = process.env.STORM === 'long'
+const size = long ? { kills: 600, stops: 60, terms: 60 } : { kills: 50, stops: 5, terms: 4 }
+const laws: readonly Law[] = ['P1', 'P3', 'P4', 'P5', 'P6', 'P7', 'P9', 'P12', 'P13']
+const limitMs = long ? 900_000 : 120_000
+const seed = Number(process.env.STORM_SEED ?? Math.floor(Math.random() * 2 ** 32))
+
+describe.each(subjects)('a storm on $name', (subject) => {
+  let store: Store
+  let evidence: Evidence
+  let judgement: Judgement
+
+  beforeAll(async () => {
+    store = await subject.fresh()
+    console.log(`STORM_SEED=${seed}`)
+    evidence = await storm(store, { seed, ...size })
+    judgement = judge(evidence)
+    console.log(JSON.stringify(judgement.seen))
+  }, limitMs)
+  afterAll(() => store.remove())
+
+  it('saw enough to judge', () => {
+    expect(judgement.seen.acks).toBeGreaterThanOrEqual(enough.acks)
+    expect(judgement.seen.kills).toBeGreaterThanOrEqual(size.kills)
+    expect(judgement.seen.stale).toBeGreaterThanOrEqual(enough.stale)
+    expect(judgement.verdict).toBe('PASS')
+  })
+
+  it.each(laws)('keeps %s', (law) => {
+    expect(judgement.violations.filter((violation) => violation.law === law)).toEqual([])
+  })
+
+  it.each(faults)('would object under $law to $name', ({ law, plant }) => {
+    const doctored = structuredClone(evidence)
+    plant(doctored)
+    const { verdict, violations } = judge(doctored)
+    expect(verdict).toBe('FAIL')
+    expect(violations.map((violation) => violation.law)).toContain(law)
+  })
+
+  it('says VACUOUS of a run in which nothing stale was refused', () => {
+    const quiet = { ...evidence, totals: { ...evidence.totals, stale: 0 } }
+    expect(judge(quiet).verdict).toBe('VACUOUS')
+  })
+})
