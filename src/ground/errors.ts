@@ -153,6 +153,11 @@ export const errorTable = {
     why: 'Its lease ended or its worker was declared dead, and the task went to somebody else or ended.',
     cure: 'Stop the work; the task is taken care of. Lengthen leaseMs if healthy work is cut off.',
   },
+  PW_LOG_GROWTH: {
+    meaning: 'The write-ahead log of the store keeps growing.',
+    why: 'A process has had a read open for so long that the log cannot start over; it grows until the disk is full.',
+    cure: 'End the long read of the process named: close its cursor or transaction, or stop it.',
+  },
   PW_NAME_INVALID: {
     meaning: 'A name cannot be used.',
     why: 'Names have 1 to 200 characters, any Unicode but control characters and lone surrogates.',

@@ -4,6 +4,7 @@ import type { Engine, Enqueued, NewTask } from '../engine/contract.js'
 import { type Batcher, batcher } from '../ground/batcher.js'
 import type { Clock, Random } from '../ground/clock.js'
 import { errorTable, PieceworkError } from '../ground/errors.js'
+import { warn } from '../ground/warn.js'
 import { bulkTasksMax } from '../task/limits.js'
 import { Maintenance } from './maintenance.js'
 import type { Ports, StartWorker, Worker } from './seam.js'
@@ -162,16 +163,5 @@ async function enqueueTurn(engine: Engine, tasks: readonly NewTask[]): Promise<(
     if (outcome.status === 'fulfilled') return answerOf(outcome.value[0] as Enqueued)
     if (outcome.reason instanceof PieceworkError) return outcome.reason
     throw outcome.reason
-  })
-}
-
-/** Reports what no call can answer, as a process warning: never thrown. */
-export function warn(error: unknown): void {
-  const known = error instanceof PieceworkError
-  const text = error instanceof Error ? error.message : String(error)
-  process.emitWarning(text, {
-    type: 'PieceworkWarning',
-    code: known ? error.code : 'PW_BUG',
-    detail: known ? error.cure : '',
   })
 }

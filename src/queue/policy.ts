@@ -1,9 +1,10 @@
 // A queue's policy as programs and operators set it: declared once by the code, changed by configure and pause.
 import { isDeepStrictEqual } from 'node:util'
 import { PieceworkError } from '../ground/errors.js'
+import { warn } from '../ground/warn.js'
 import { checkPolicy, effectivePolicy, type Policy, type PolicyPatch, shown } from '../task/limits.js'
 import type { QueueRecord } from '../task/records.js'
-import { type Connection, warn } from './connection.js'
+import type { Connection } from './connection.js'
 
 /** The stored queue, or null when nobody has used or configured it. */
 export async function readQueue(connection: Connection, name: string): Promise<QueueRecord | null> {

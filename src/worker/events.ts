@@ -1,5 +1,6 @@
 // Tells a worker's listeners what happened, and survives whatever they do.
 import { PieceworkError } from '../ground/errors.js'
+import { warn } from '../ground/warn.js'
 import type { WorkerEvents } from '../queue/seam.js'
 
 type Listener<E extends keyof WorkerEvents> = (value: WorkerEvents[E]) => unknown
@@ -51,13 +52,4 @@ export class Events {
     if (event === 'error') warn(error)
     else this.trouble(error)
   }
-}
-
-function warn(error: Error): void {
-  const known = error instanceof PieceworkError
-  process.emitWarning(error.message, {
-    type: 'PieceworkWarning',
-    code: known ? error.code : 'PW_STORE_FAILED',
-    detail: known ? error.cure : '',
-  })
 }

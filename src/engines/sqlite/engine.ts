@@ -25,6 +25,7 @@ import type {
 import type { Clock, Random } from '../../ground/clock.js'
 import { pause } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
+import { warn } from '../../ground/warn.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { answerKeepMs } from '../../task/limits.js'
 import { amend } from './amend.js'
@@ -32,6 +33,7 @@ import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
+import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
@@ -70,6 +72,7 @@ interface Opened {
   liveness: Liveness
   wake: Wake
   guard: Guard
+  growth: () => PieceworkError | null
 }
 
 class SqliteEngine implements Engine {
@@ -174,6 +177,8 @@ class SqliteEngine implements Engine {
   async sweep(max: number): Promise<Swept> {
     const { session, liveness, turn, guard } = this.use()
     guard.check()
+    const growth = this.use().growth()
+    if (growth) warn(growth)
     const workers = this.read((s) => s.q.workers.all() as WorkerRow[])
     const dead = findDead(workers, session.clock.bootId, liveness)
     const shift = this.read((s) => s.wallShift)
@@ -246,7 +251,8 @@ class SqliteEngine implements Engine {
     const file = this.file === ':memory:' ? null : this.file
     const read = () => version.get() as number
     const wake = new Wake(file, clock, read, (queues) => this.read((s) => hasReady(s, queues)))
-    return { db, session, turn, syncer, liveness, wake, guard }
+    const growth = file === null ? () => null : growthWatch(file, clock)
+    return { db, session, turn, syncer, liveness, wake, guard, growth }
   }
 
   private use(): Opened {
