@@ -225,10 +225,13 @@ class SqliteEngine implements Engine {
     const memory = this.file === ':memory:'
     const db = connectFile(this.file, Sqlite, this.options)
     try {
+      const adopt = this.options.adopt === true
+      // Looked at in one snapshot before anything is written: even the journal's mode would change a stranger's file.
+      await this.retried(db.transaction(() => migrateStore(db, this.file, clock, true, adopt)))
       if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
       const guard = memory ? noGuard : fileGuard(this.file, clock)
       const moved = await this.locked(db, () => {
-        migrateStore(db, this.file, clock, false, this.options.adopt === true)
+        migrateStore(db, this.file, clock, false, adopt)
         return setClock(db, clock, guard.identity)
       })
       const syncs = !memory && (this.options.durability ?? 'group') === 'group'
