@@ -105,10 +105,9 @@ export class Crew implements Neighbour {
       const run = new Run(task, this.#kind(task.type), sentAt + task.leaseMs, overdueAt)
       run.heldAt = now
       heartbeat.hold(run)
-      if (task.deaths >= suspectDeaths && !this.#suspect && !this.#closed) this.#suspect = run
+      if (task.deaths >= suspectDeaths && !this.#suspect && !this.#closed) void this.#runAlone(run)
       else this.#waiting.push(run)
     }
-    if (this.#suspect && !this.#paused) void this.#runAlone(this.#suspect)
     if (this.#closed || this.#paused) this.giveBack()
     if (!this.#planned) this.#turnEndsAt = now + turnMs
     this.#pump(now)
@@ -135,10 +134,7 @@ export class Crew implements Neighbour {
     if (run.stage === 'settled') this.#hung--
     else if (!ours) this.#taken.add(run)
     run.stage = 'over'
-    if (run === this.#suspect) {
-      this.#suspect = null
-      this.#endQuiet?.()
-    }
+    this.#clear(run)
     if (this.#pumping) return
     this.#plan(now)
     this.#pump(now)
@@ -229,6 +225,7 @@ export class Crew implements Neighbour {
       if (run.stage !== 'running') continue
       run.stage = 'settled'
       this.#hung++
+      this.#clear(run)
       if (heartbeat.drop(run)) settler.add(run, { receipt: run.receipt, do: 'release', by: 'stop' })
       else this.#taken.add(run)
     }
@@ -291,6 +288,7 @@ export class Crew implements Neighbour {
   /** Starts a suspect when nothing else runs in this process, or its neighbours have had their grace. */
   async #runAlone(run: Run): Promise<void> {
     const { alone, shift, graceMs } = this.#ports
+    this.#suspect = run
     const enough = new AbortController()
     const patience = pause(shift.clock, graceMs, AbortSignal.any([enough.signal, shift.closing]))
     const leave = await alone.enter(patience)
@@ -299,12 +297,20 @@ export class Crew implements Neighbour {
       this.#endQuiet = leave
       this.#start(run, shift.clock.monotonicMs())
     } else this.#return(run)
-    if (run.stage !== 'running') {
-      // It never started; had it ended, `over` would have done this.
-      if (this.#suspect === run) this.#suspect = null
+    // It never started; had it ended already, `over` would have forgotten it.
+    if (this.#suspect === run && run.stage !== 'running') {
+      this.#suspect = null
       leave()
     }
     this.#finish()
+  }
+
+  /** A suspect is none any more: its neighbours go on, whether its handler has returned or hangs past its end. */
+  #clear(run: Run): void {
+    if (run !== this.#suspect) return
+    this.#suspect = null
+    this.#endQuiet?.()
+    this.#endQuiet = null
   }
 
   /** Gives one task back that no handler has started. */
@@ -322,6 +328,7 @@ export class Crew implements Neighbour {
     run.stage = 'settled'
     run.runMs = shift.clock.monotonicMs() - run.startedAt
     this.#hung++
+    this.#clear(run)
     run.abort('PW_TIMEOUT')
     const text = `The handler ran longer than timeoutMs (${run.task.timeoutMs} ms).`
     if (!ours) this.#taken.add(run)

@@ -27,6 +27,7 @@ export class Run implements Held, InWork {
   readonly kind: Kind
   stage: Stage = 'held'
   slot = -1
+  place = -1
   endsAt: number
   overdueAt: number
   heldAt = 0
