@@ -30,8 +30,9 @@ try {
   if (!again) await drain(await fill())
   process.exitCode = await report(again)
 } catch (error) {
-  const { message, cure = '' } = /** @type {Error & { cure?: string }} */ (error)
-  say(`${message} ${cure}\nNothing is lost: npm start goes on where this run ended.`)
+  const { message, cure } = /** @type {Error & { cure?: string }} */ (error)
+  say(cure === undefined ? message : `${message} ${cure}`)
+  say('Nothing is lost: npm start goes on where this run ended.')
   process.exitCode = interrupted.signal.aborted ? 130 : 1
 } finally {
   await pw.close()
@@ -57,7 +58,7 @@ async function drain(before) {
   const pool = startPool({ url, logFile: join(folder, 'workers.log'), killAt, onKill: progress.killed })
   try {
     const signal = AbortSignal.any([interrupted.signal, pool.deserted])
-    await batch.done({ signal, waitMs: 55_000 })
+    await batch.done({ signal, waitMs: 300_000 })
   } finally {
     await pool.stop()
     await progress.stop()

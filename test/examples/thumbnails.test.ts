@@ -1,4 +1,4 @@
-// The example behind `npm start` as a newcomer runs it: real processes, one killed, and every figure checked from outside.
+// The example behind `npm start` as a newcomer runs it: real processes, one killed, every figure checked from outside.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -130,7 +130,7 @@ describe('a run that is broken off', () => {
       await gone(pids)
 
       // By now a worker that was killed has left its tasks to whoever comes next.
-      const interrupted = await start(folder, ['--json'], { on: /^\[#/, signal: 'SIGINT' })
+      const interrupted = await start(folder, ['--json'], { on: /^\[/, signal: 'SIGINT' })
       expect(interrupted.code).toBe(130)
       expect(interrupted.stderr.at(-1)).toBe('Nothing is lost: npm start goes on where this run ended.')
 
@@ -148,7 +148,7 @@ describe('a run that is broken off', () => {
   it(
     'starts over with --new',
     async () => {
-      const anew = await start(folder, ['--new'], { on: /^337 of 337 items to do/, signal: 'SIGINT' })
+      const anew = await start(folder, ['--new'], { on: atTheKill, signal: 'SIGINT' })
       expect(anew.stderr[0]).toMatch(/^337 of 337 items to do/)
       expect(anew.code).toBe(130)
     },
