@@ -26,6 +26,7 @@ const fatalCodes: ReadonlySet<string> = new Set([
   'PW_SCHEMA_NEW',
   'PW_SCHEMA_OLD',
   'PW_STORE_MISSING',
+  'PW_STORE_MOVED',
   'PW_STORE_READONLY',
   'PW_SYNC_FAILED',
 ])

@@ -161,8 +161,7 @@ class SqliteEngine implements Engine {
   }
 
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
-    const { liveness } = this.use()
-    const proof = event === 'join' ? liveness.hold() : null
+    const proof = event === 'join' ? this.hold() : null
     if (event === 'beat' && this.read((s) => beatIsOld(s, info))) {
       return { alive: true, cancelled: this.read((s) => cancelsOf(s, info.worker)) }
     }
@@ -260,7 +259,17 @@ class SqliteEngine implements Engine {
 
   private use(): Opened {
     if (!this.opened) throw new PieceworkError('PW_CLOSED', `${this.file} is not open.`, { file: this.file })
+    if (this.opened.guard.moved) throw this.opened.guard.moved
     return this.opened
+  }
+
+  private hold(): string | null {
+    try {
+      return this.use().liveness.hold()
+    } catch (error) {
+      // Its file needs room, too.
+      throw translated(error, this.file)
+    }
   }
 
   private async write<T>(work: (s: Session) => T, durable: (answer: T) => boolean, items = 1): Promise<T> {

@@ -1,5 +1,5 @@
 // Watches over the store's file: that it is still the one that was opened, and that a full disk leaves room for acks.
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
@@ -26,6 +26,8 @@ export interface Guard {
   readonly identity: string
   /** Throws PW_STORE_MOVED when the path no longer leads to the file that was opened. */
   check(): void
+  /** What `check` found; from then on the store is not used any more. */
+  readonly moved: PieceworkError | null
   /** True while the disk is full: enqueues are refused so that acks go on. Tries now and then whether it still is. */
   full(): boolean
   /** Frees the reserve after the disk had no room; true when that may help. */
@@ -33,7 +35,7 @@ export interface Guard {
 }
 
 /** For stores without a file. */
-export const noGuard: Guard = { identity: '', check() {}, full: () => false, free: () => false }
+export const noGuard: Guard = { identity: '', check() {}, moved: null, full: () => false, free: () => false }
 
 /** Throws PW_NETWORK_FS when the folder of the file is on a network file system. */
 export function refuseNetwork(file: string): void {
@@ -50,6 +52,9 @@ export function fileGuard(file: string, clock: Clock): Guard {
   let triedAtMs = clock.monotonicMs()
   return {
     identity,
+    get moved() {
+      return moved
+    },
     check() {
       if (!moved && identityOf(file) !== identity) {
         moved = new PieceworkError('PW_STORE_MOVED', `${file} is no longer the file that was opened.`, { file })
@@ -65,11 +70,12 @@ export function fileGuard(file: string, clock: Clock): Guard {
       return isFull
     },
     free() {
-      if (isFull) return false
+      // Another process may have made it anew since this one freed it.
+      const freed = existsSync(ballast)
       isFull = true
       triedAtMs = clock.monotonicMs()
       rmSync(ballast, { force: true })
-      return true
+      return freed
     },
   }
 }
@@ -83,10 +89,15 @@ function identityOf(file: string): string {
   }
 }
 
-/** Makes the reserve file with real blocks; false when the disk has no room for it. */
+/**
+ * Makes the reserve file with real blocks; false when the disk has no room for it. Room for two of them must be free:
+ * else the next process to open the store would take away again what acks were given.
+ */
 function fill(ballast: string): boolean {
   try {
     if (statSync(ballast, { throwIfNoEntry: false })?.size === ballastBytes) return true
+    const { bavail, bsize } = statfsSync(dirname(ballast))
+    if (bavail * bsize < 2 * ballastBytes) return false
     const fd = openSync(ballast, 'w', 0o600)
     try {
       const block = Buffer.alloc(256 * 1024, 0x2e)

@@ -144,7 +144,10 @@ export class Turn {
   }
 
   private isolate(entries: Entry[], culprit: Entry | undefined, error: PieceworkError): void {
-    if (error.code === 'PW_DISK_FULL' && this.guard.free()) {
+    const full = error.code === 'PW_DISK_FULL'
+    const freed = full && this.guard.free()
+    if (full) this.startLogOver()
+    if (freed) {
       for (const entry of entries) if (entry.grows) entry.reject(error)
       this.retry(entries.filter((entry) => !entry.grows))
     } else if (culprit) {
@@ -153,6 +156,15 @@ export class Turn {
     } else if (entries.length === 1) entries[0]?.reject(error)
     // The commit itself failed (a full disk, say): each call alone, so that those that free room go through.
     else for (const entry of entries) this.retry([entry])
+  }
+
+  /** Moves what the log holds into the database, so that acks fill the log from its beginning and need no room. */
+  private startLogOver(): void {
+    try {
+      this.db.pragma('wal_checkpoint(truncate)')
+    } catch {
+      // The disk has no room for that either; whoever asked hears of the full disk.
+    }
   }
 
   private retry(entries: Entry[]): void {
