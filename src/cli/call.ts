@@ -8,7 +8,7 @@ import { type Ended, type Running, start } from './child.js'
 import { itemText } from './fields.js'
 import type { Gate } from './gate.js'
 import type { Format } from './items.js'
-import type { Template } from './placeholders.js'
+import { escaped, type Template } from './placeholders.js'
 import type { Results, Told } from './results.js'
 
 /** How items reach COMMAND. */
@@ -40,8 +40,12 @@ export class Caller {
     private readonly manner: Manner,
     private readonly gate: Gate,
     private readonly results: Results,
-    /** COMMAND itself is the trouble, or the output: no other task would fare better. */
-    private readonly hopeless: (error: PieceworkError) => void,
+    private readonly hears: {
+      /** COMMAND itself is the trouble, or the output: no other task would fare better. */
+      hopeless(error: PieceworkError): void
+      /** A delivery ended by ack (null), or by a failure in words that do not hold the item. */
+      ended(error: string | null): void
+    },
   ) {}
 
   /** COMMANDs that run now. */
@@ -67,11 +71,15 @@ export class Caller {
     } finally {
       this.gate.leave()
     }
+    const { verdict, error, item } = told
+    if (verdict !== 'ack') order.away(delivery.id)
+    // Before anything else is awaited: the next COMMAND may be the one too many.
+    if (verdict === 'retry' || verdict === 'bury') this.hears.ended(withoutItem(error ?? '', item))
     try {
-      if (told.verdict !== 'ack') order.away(delivery.id)
       await this.results.tell(told)
+      if (verdict === 'ack') this.hears.ended(null)
     } catch (error) {
-      this.hopeless(error as PieceworkError)
+      this.hears.hopeless(error as PieceworkError)
       throw new Release({ cause: error })
     } finally {
       told.ended?.stdout.drop()
@@ -105,7 +113,7 @@ export class Caller {
       const { code, message } = error
       const bad = code === 'PW_ARGUMENT_INVALID' || code === 'PW_FIELD_MISSING' || code === 'PW_ITEM_REFUSED'
       // COMMAND cannot be started at all, unless the system is only short of something.
-      if (!bad && code !== 'PW_SPAWN_FAILED') this.hopeless(error)
+      if (!bad && code !== 'PW_SPAWN_FAILED') this.hears.hopeless(error)
       return { ...told, verdict: bad ? 'bury' : 'release', error: message, code }
     }
   }
@@ -157,6 +165,12 @@ function decide({ verdict, error, code, delivery, ended }: Told): void {
     case 'release':
       throw plain(new Release({ delayMs: ended?.stopped ? undefined : laterMs(delivery), cause: text }), code)
   }
+}
+
+/** The error as it would read for any other item: the item's place is taken by a number, which no comparison minds. */
+function withoutItem(error: string, item: string): string {
+  if (item === '' || item.length > 1000) return error
+  return error.replace(new RegExp(`(?<![\\p{L}\\p{N}])${escaped(item)}(?![\\p{L}\\p{N}])`, 'gu'), '0')
 }
 
 /** Exit 75 says "not now": half a second at first, doubling to a minute. */

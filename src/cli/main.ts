@@ -8,7 +8,7 @@ import { runCommand } from './commands/run.js'
 import { statusCommand } from './commands/status.js'
 import { versionCommand, versionOf } from './commands/version.js'
 import { errorText, exitOf } from './print.js'
-import { refusalOf, setWordsAfter } from './program.js'
+import { common, refusalOf, setWordsAfter } from './program.js'
 
 /** In the order in which --help lists them. */
 const commands = [runCommand, enqueueCommand, statusCommand, deadCommand, explainCommand, versionCommand]
@@ -20,17 +20,15 @@ function programOf(): Command {
   const program = new Command('piecework')
     .description('A durable work queue: one command, one file, nothing lost.')
     .version(versionOf())
-    .option('--url <url>', 'the store: sqlite:FILE (default: PIECEWORK_URL, else sqlite:piecework.db)')
-    .option('--json', 'one JSON object, or one a line for lists')
     .enablePositionalOptions()
   for (const command of commands) command(program)
-  quieten(program)
+  finish(program)
   return program
 }
 
-/** The parser throws what it would print, so that all errors look alike. */
-function quieten(command: Command): void {
-  command
+/** Every command has the common options; and the parser throws what it would print, so that all errors look alike. */
+function finish(command: Command): void {
+  common(command)
     .helpCommand(false)
     .showSuggestionAfterError(false)
     .exitOverride()
@@ -39,7 +37,7 @@ function quieten(command: Command): void {
         parserText += text
       },
     })
-  for (const inner of command.commands) quieten(inner)
+  for (const inner of command.commands) finish(inner)
 }
 
 /** Takes what follows `--` from the commands whose last argument it is, and leaves it to the others. */

@@ -37,7 +37,8 @@ const fixed: Record<string, (filling: Filling) => string> = {
 
 /** A field has a letter or _ somewhere, so that a{2} stays what it is; blanks and $ keep awk's programs literal. */
 const fieldShape = String.raw`\{(?=[^{}]*[\p{L}_])[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*\}`
-const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+/** The text as a regular expression that matches just that. */
+export const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
 /** `replace` is what stands for the item (default `{}`); `fields` says whether `{name}` refers to a field of it. */
 export function template(

@@ -25,22 +25,25 @@ export const setWordsAfter = (words: readonly string[] | null): void => {
   wordsAfter = words
 }
 
-/** Gives the command what all have, and an action that leaves its exit code in process.exitCode. */
-export function acts(command: Command, act: Act): Command {
-  return command
+/** The options that stand before or after the name of any command. */
+export const common = (command: Command): Command =>
+  command
     .option('--url <url>', 'the store: sqlite:FILE (default: PIECEWORK_URL, else sqlite:piecework.db)')
     .option('--json', 'one JSON object, or one a line for lists')
-    .action(async (...given: unknown[]) => {
-      const options = command.optsWithGlobals<Options>()
-      const url = options.url as string | undefined
-      const context: Context = {
-        url: urlOf(url),
-        urlGiven: url !== undefined,
-        output: outputTo(options.json === true),
-        after: wordsAfter,
-      }
-      process.exitCode = await act(context, given.slice(0, -2) as (string | string[] | undefined)[], options)
-    })
+
+/** Gives the command an action that leaves its exit code in process.exitCode. */
+export function acts(command: Command, act: Act): Command {
+  return command.action(async (...given: unknown[]) => {
+    const options = command.optsWithGlobals<Options>()
+    const url = options.url as string | undefined
+    const context: Context = {
+      url: urlOf(url),
+      urlGiven: url !== undefined,
+      output: outputTo(options.json === true),
+      after: wordsAfter,
+    }
+    process.exitCode = await act(context, given.slice(0, -2) as (string | string[] | undefined)[], options)
+  })
 }
 
 /** Options that users of xargs and GNU parallel reach for, with what says the same here. */

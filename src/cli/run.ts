@@ -72,9 +72,10 @@ class Session {
     this.#progress = new Progress(clock, stderrScreen, () => this.#standing())
     this.#results = new Results({ ...plan.results, heldMax: this.#heldMax }, output, this.#progress)
     this.#gate = new Gate(clock, plan.concurrency, plan.perSecond)
-    this.#caller = new Caller(clock, plan.manner, this.#gate, this.#results, (error) =>
-      this.#end('soon', { exit: exitOf(error), error }),
-    )
+    this.#caller = new Caller(clock, plan.manner, this.#gate, this.#results, {
+      hopeless: (error) => this.#end('soon', { exit: exitOf(error), error }),
+      ended: (error) => this.#ended(error),
+    })
     this.#feed = new Feed(store, batch)
     this.#halting = new Halting(plan.halt)
   }
@@ -154,12 +155,7 @@ class Session {
     })
     connection.employ(worker)
     worker.ready.catch((error) => this.#end('soon', { exit: exitOf(error), error: error as PieceworkError }))
-    worker.on('done', () => this.#ended(null))
-    worker.on('retry', ({ error }) => this.#ended(error.message))
-    worker.on('dead', ({ id, error }) => {
-      this.#results.order.leave(id)
-      this.#ended(error.message)
-    })
+    worker.on('dead', ({ id }) => this.#results.order.leave(id))
     worker.on('error', (error) => this.#tell(errorText(error, this.#output.json)))
     this.#worker = worker
   }

@@ -27,6 +27,12 @@ export interface Started {
   finished: Promise<Finished>
 }
 
+export interface StartOptions {
+  input?: string | Uint8Array
+  env?: NodeJS.ProcessEnv
+  uid?: number
+}
+
 export interface Room {
   folder: string
   path(name: string): string
@@ -34,8 +40,8 @@ export interface Room {
   read(name: string): string
   /** The lines of a file that COMMANDs append to; none while it is missing. */
   lines(name: string): string[]
-  start(words: readonly string[], options?: { input?: string | Uint8Array; env?: NodeJS.ProcessEnv }): Started
-  run(words: readonly string[], options?: { input?: string | Uint8Array; env?: NodeJS.ProcessEnv }): Promise<Finished>
+  start(words: readonly string[], options?: StartOptions): Started
+  run(words: readonly string[], options?: StartOptions): Promise<Finished>
 }
 
 /** A fresh folder that goes away with the test. */
@@ -58,13 +64,13 @@ export function room(): Room {
   }
 }
 
-function begin(
-  folder: string,
-  words: readonly string[],
-  options: { input?: string | Uint8Array; env?: NodeJS.ProcessEnv },
-): Started {
+function begin(folder: string, words: readonly string[], { input, env, uid }: StartOptions): Started {
   const { PIECEWORK_URL: _, ...inherited } = process.env
-  const child = spawn(process.execPath, [mainFile, ...words], { cwd: folder, env: { ...inherited, ...options.env } })
+  const child = spawn(process.execPath, [mainFile, ...words], {
+    cwd: folder,
+    env: { ...inherited, ...env },
+    ...(uid === undefined ? {} : { uid }),
+  })
   const out = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     out.stdout += text
@@ -73,7 +79,7 @@ function begin(
     out.stderr += text
   })
   child.stdin.on('error', () => {})
-  if (options.input !== undefined) child.stdin.end(options.input)
+  if (input !== undefined) child.stdin.end(input)
   const finished = new Promise<Finished>((resolve) => {
     child.once('close', (code, signal) => {
       const json = () =>

@@ -40,6 +40,8 @@ describe('an item of lines', () => {
     expect(made.fill({ text: 'd/e', json: null, number: 1 })).toEqual(['d/e', '{}', 'ad/eb', 'e'])
     const regular = template(['.*', 'a.*b'], { replace: '.*', fields: false })
     expect(regular.fill({ text: 'x', json: null, number: 1 })).toEqual(['x', 'axb'])
+    const dashed = template(['a--b/'], { replace: '--', fields: true })
+    expect(dashed.fill({ text: 'x', json: null, number: 1 })).toEqual(['axb/'])
   })
 })
 

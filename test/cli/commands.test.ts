@@ -1,0 +1,171 @@
+// enqueue, status, dead, explain, version: what they print, in what shape, with which exit code.
+import { describe, expect, it } from 'vitest'
+import { errorTable } from '../../dist/ground/errors.js'
+import { room } from './cli.js'
+
+describe('enqueue', () => {
+  it('prints one id a line for arguments, JSON as it was written', async () => {
+    const { run } = room()
+    const { code, stdout } = await run(['enqueue', 'mail', '{"id":12345678901234567890}', '"x"', 'null'])
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^(\d{16}\n){3}$/)])
+    const [first, second] = stdout.trim().split('\n')
+    expect(Number(second)).toBe(Number(first) + 1)
+    const again = await run(['--json', 'enqueue', 'mail', '1', '--dedup-key', 'k', '--url', 'sqlite:piecework.db'])
+    const twice = await run(['enqueue', 'mail', '2', '--dedup-key', 'k', '--json'])
+    expect(again.json()).toEqual([{ id: expect.stringMatching(/^\d{16}$/), duplicate: false }])
+    expect(twice.json()).toEqual([{ id: again.json()[0]?.id, duplicate: true }])
+  }, 60_000)
+
+  it('takes texts, options and any input, and says only how many for an input', async () => {
+    const { run, write } = room()
+    await run([
+      'enqueue',
+      'q',
+      'plain',
+      '--text',
+      '--delay',
+      '1h',
+      '--type',
+      't',
+      '--priority',
+      '-5',
+      '--key',
+      'k',
+      '--header',
+      'a=b=c',
+    ])
+    write('in.csv', 'a\n1\n2\n')
+    expect((await run(['enqueue', 'q', '--input', 'in.csv', '--json'])).json()).toEqual([
+      { enqueued: 2, duplicates: 0 },
+    ])
+    expect(
+      (await run(['enqueue', 'q', '--input', '-', '--format', 'null'], { input: 'x\0y' })).json()[0],
+    ).toMatchObject({ enqueued: 2 })
+    const [queue] = (await run(['status', '--json'])).json()[0]?.queues ?? []
+    expect(queue).toMatchObject({ queue: 'q', ready: 4, scheduled: 1, drained: false })
+    expect(queue.types.map(({ type }: { type: string }) => type).sort()).toEqual(['q', 't'])
+  }, 60_000)
+})
+
+describe('status', () => {
+  it('has every figure it promises, and null for what is not known', async () => {
+    const { run } = room()
+    await run(['enqueue', 'mail', '1', '2'])
+    const [status] = (await run(['status', '--json'])).json()
+    expect(Object.keys(status ?? {})).toEqual(['at', 'queues', 'workers', 'utilisationSpread'])
+    expect(status?.at).toBe(new Date(status?.at).toISOString())
+    const [queue] = status?.queues ?? []
+    expect(queue).toEqual({
+      queue: 'mail',
+      paused: false,
+      ready: 2,
+      scheduled: 0,
+      waiting: 0,
+      leased: 0,
+      dead: 0,
+      drained: false,
+      backlogAgeMs: expect.any(Number),
+      leaseAgeMaxMs: null,
+      enqueuedPerSecond: null,
+      donePerSecond: null,
+      etaMs: null,
+      workers: 0,
+      redeliveries: 0,
+      types: [expect.objectContaining({ type: 'mail', ready: 2, leased: 0, waitP50Ms: null, headroom: null })],
+    })
+    expect(Object.keys(queue.types[0])).toEqual(
+      'type ready leased backlogAgeMs waitP50Ms waitP99Ms runP50Ms runP99Ms ackP50Ms ackP99Ms headroom'.split(' '),
+    )
+    expect([status?.workers, status?.utilisationSpread]).toEqual([[], null])
+    const page = await run(['status', 'mail'])
+    expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/^queue +ready.*\nmail +2 /)])
+  })
+
+  it('is of one queue when it is named, and refuses an unknown one with a suggestion', async () => {
+    const { run } = room()
+    await run(['enqueue', 'mail', '1'])
+    await run(['enqueue', 'other', '1'])
+    expect((await run(['status', 'mail', '--json'])).json()[0]?.queues).toHaveLength(1)
+    const unknown = await run(['status', 'mai', '--json'])
+    expect([unknown.code, JSON.parse(unknown.stderr).error]).toEqual([
+      2,
+      expect.objectContaining({ code: 'PW_QUEUE_UNKNOWN', message: expect.stringContaining('Did you mean "mail"?') }),
+    ])
+  })
+})
+
+describe('dead', () => {
+  const filled = async () => {
+    const here = room()
+    const script = 'echo "no $0" >&2; exit 65'
+    await here.run(['run', '-q', '--format', 'ndjson', '--batch', 'b', '--', 'sh', '-c', script, '{n}'], {
+      input: '{"n":12345678901234567890}\n{"n":2}\n{"n":3}\n',
+    })
+    await here.run(['enqueue', 'b', '1'])
+    return here
+  }
+
+  it('lists, one object a line, payloads as they were written', async () => {
+    const { run } = await filled()
+    const { stdout, json } = await run(['dead', 'list', '--json'])
+    expect(Object.keys(json()[0] ?? {})).toEqual('id queue type key deliveries reason error deadAt payload'.split(' '))
+    expect(stdout).toContain('"payload":{"n":12345678901234567890}}')
+    expect(json()[0]).toMatchObject({
+      queue: 'b',
+      type: 'b',
+      key: null,
+      deliveries: 1,
+      reason: 'buried',
+      error: 'exit 65: no 12345678901234567890',
+    })
+    expect((await run(['dead', 'list', 'b', '--json', '--text', 'no 2'])).json()).toHaveLength(1)
+    expect((await run(['dead', 'list', 'b', '--json', '--limit', '2'])).json()).toHaveLength(2)
+    expect((await run(['dead', 'list'])).stdout.split('\n')[0]).toMatch(/^id +queue +deliveries/)
+  }, 60_000)
+
+  it('shows one with its history', async () => {
+    const { run } = await filled()
+    const id = (await run(['dead', 'list', '--json'])).json()[1]?.id
+    const [letter] = (await run(['dead', 'show', 'b', id, '--json'])).json()
+    expect(letter).toMatchObject({
+      id,
+      payload: { n: 2 },
+      history: [{ number: 1, outcome: 'bury', error: 'exit 65: no 2' }],
+    })
+    expect((await run(['dead', 'show', id])).stdout).toContain('exit 65: no 2')
+    for (const words of [
+      ['dead', 'show', '1'],
+      ['dead', 'show', 'nope', id],
+    ]) {
+      expect((await run([...words, '--json'])).code).toBe(2)
+    }
+  }, 60_000)
+
+  it('redrives and discards what is meant, when it is confirmed', async () => {
+    const { run } = await filled()
+    const refused = await run(['dead', 'discard', 'b', '--json'])
+    expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([2, 'PW_FILTER_MISSING'])
+    const unasked = await run(['dead', 'discard', 'b', '--all', '--json'])
+    expect([unasked.code, JSON.parse(unasked.stderr).error.code]).toEqual([2, 'PW_UNCONFIRMED'])
+    expect((await run(['dead', 'redrive', '--all', '-n', '--json'])).json()).toEqual([{ redriven: 3, dryRun: true }])
+    expect((await run(['dead', 'redrive', 'b', '--text', 'no 2', '--yes', '--json'])).json()).toEqual([{ redriven: 1 }])
+    expect((await run(['dead', 'discard', 'b', '--all', '--yes', '--json'])).json()).toEqual([{ discarded: 2 }])
+    expect((await run(['status', 'b', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 2, dead: 0 })
+  }, 60_000)
+})
+
+describe('explain and version', () => {
+  it('need no store and know every code', async () => {
+    const { run } = room()
+    const { stdout, code } = await run(['explain', 'PW_LEASE_LOST'])
+    expect([code, stdout]).toEqual([0, expect.stringContaining(errorTable.PW_LEASE_LOST.cure)])
+    expect((await run(['explain', 'pw_halted', '--json'])).json()).toEqual([
+      { code: 'PW_HALTED', ...errorTable.PW_HALTED, retryable: false, exit: 4 },
+    ])
+    const unknown = await run(['explain', 'PW_LEASE_LOTS'])
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('Did you mean PW_LEASE_LOST?')])
+    expect((await run(['version', '--json'])).json()[0]).toMatchObject({
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+    })
+  }, 60_000)
+})
