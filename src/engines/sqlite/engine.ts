@@ -42,7 +42,7 @@ import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
 import { rewall, sweep } from './sweep.js'
-import { noSync, type Syncer, walSyncer } from './sync.js'
+import { noSync, type Syncer, unawaited, walSyncer } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
 import { beat, beatIsOld, cancelsOf, join, leave, type WorkerRow } from './workers.js'
@@ -229,13 +229,13 @@ class SqliteEngine implements Engine {
       await this.retried(db.transaction(() => migrateStore(db, this.file, clock, true, adopt)))
       if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
       const guard = memory ? noGuard : fileGuard(this.file, clock)
-      const moved = await this.locked(db, () => {
+      await this.locked(db, () => {
         migrateStore(db, this.file, clock, false, adopt)
-        return setClock(db, clock, guard.identity)
+        setClock(db, clock, guard.identity)
       })
-      const syncs = !memory && (this.options.durability ?? 'group') === 'group'
-      const syncer = this.options.syncer ?? (syncs ? walSyncer(this.file, clock) : noSync)
-      if (moved) syncer.now()
+      const syncer = this.options.syncer ?? this.syncer(clock)
+      // Numbers get out before any call is synced: what they are reserved by must be on the disk, whoever wrote it.
+      syncer.now()
       const liveness = this.options.liveness ?? (memory ? noLiveness : fileLiveness(this.file, Sqlite))
       this.opened = this.assemble(db, guard, syncer, liveness)
     } catch (error) {
@@ -243,6 +243,13 @@ class SqliteEngine implements Engine {
       this.opening = null
       throw translated(error, this.file)
     }
+  }
+
+  private syncer(clock: Clock): Syncer {
+    const { durability = 'group' } = this.options
+    if (this.file === ':memory:' || durability === 'full') return noSync
+    const syncer = walSyncer(this.file, clock)
+    return durability === 'group' ? syncer : unawaited(syncer)
   }
 
   private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {

@@ -102,10 +102,10 @@ export function migrateStore(db: Database, file: string, clock: Clock, dryRun: b
 }
 
 /**
- * Sets the clock row for this boot; true when it changed, so that the caller syncs it before numbers are given out.
+ * Sets the clock row for this boot; the caller syncs it before numbers are given out.
  * In a file that is a copy or a restored backup no receipt acts: it belongs to another history of the store.
  */
-export function setClock(db: Database, clock: Clock, fileId: string): boolean {
+export function setClock(db: Database, clock: Clock, fileId: string): void {
   const row = db
     .prepare('select fileId, bootId, offsetUs, asleepMs, reservedUs from piecework_store')
     .get() as ClockRow & {
@@ -116,14 +116,13 @@ export function setClock(db: Database, clock: Clock, fileId: string): boolean {
     db.prepare('update piecework_store set fileId = ?').run(fileId)
   }
   const next = adoptBoot(clock, row)
-  if (next === row) return false
+  if (next === row) return
   db.prepare('update piecework_store set bootId = ?, offsetUs = ?, asleepMs = ?, reservedUs = ?').run(
     next.bootId,
     next.offsetUs,
     next.asleepMs,
     next.reservedUs,
   )
-  return true
 }
 
 function formatOf(db: Database): number | null {

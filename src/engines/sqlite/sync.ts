@@ -15,8 +15,11 @@ export interface Syncer {
   close(): void
 }
 
-/** A syncer for stores that keep nothing (`:memory:`) or were asked not to wait (`relaxed`, `full`). */
+/** A syncer for stores that keep nothing (`:memory:`) or whose every commit is a sync already (`full`). */
 export const noSync: Syncer = { after: () => Promise.resolve(), soon() {}, now() {}, close() {} }
+
+/** For `relaxed`: no call waits for a sync, but numbers are reserved on the disk all the same: no fence comes twice. */
+export const unawaited = (syncer: Syncer): Syncer => ({ ...syncer, after: noSync.after, soon: noSync.soon })
 
 /**
  * Syncs the write-ahead log of `file` through a descriptor of its own. The caller keeps a connection to the file open
