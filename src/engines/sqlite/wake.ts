@@ -79,9 +79,14 @@ export class Wake {
 
   private look(): void {
     if (this.waiters.size === 0) return
-    const version = this.version()
-    if (version === this.seen) return
-    this.seen = version
-    for (const waiter of [...this.waiters]) if (this.hasWork(waiter.queues)) waiter.end(true)
+    try {
+      const version = this.version()
+      if (version === this.seen) return
+      this.seen = version
+      for (const waiter of [...this.waiters]) if (this.hasWork(waiter.queues)) waiter.end(true)
+    } catch {
+      // A store that cannot be read: whoever waits shall claim and hear why.
+      for (const waiter of [...this.waiters]) waiter.end(true)
+    }
   }
 }
