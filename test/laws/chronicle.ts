@@ -70,7 +70,6 @@ export function readChronicle(file: string, tasks?: readonly string[]): Entry[] 
   try {
     const { offsetUs } = db.prepare('select offsetUs from piecework_store').get() as { offsetUs: number }
     const engineMs = (at: number | null) => (at === null ? null : at - offsetUs / 1000)
-    const wallShift = Date.now() - monotonicMs()
     const where = tasks ? 'where task in (select value from json_each(?))' : ''
     const rows = db.prepare(`select seq, ${columns} from law_chronicle ${where} order by seq`)
     const found = (tasks ? rows.all(JSON.stringify(tasks.map(Number))) : rows.all()) as Row[]
@@ -88,6 +87,26 @@ export function readChronicle(file: string, tasks?: readonly string[]): Entry[] 
     db.close()
   }
 }
+
+/** True when the write lock can be had within 200 ms. */
+export function canLock(file: string): boolean {
+  const db = new Database(file, { timeout: 200 })
+  try {
+    db.exec('begin immediate; rollback')
+    return true
+  } catch {
+    return false
+  } finally {
+    db.close()
+  }
+}
+
+/** Wall clock minus monotonic clock: of several looks the one that was disturbed least. */
+const wallShift = Array.from({ length: 50 }, () => {
+  const before = monotonicMs()
+  const wall = Date.now()
+  return { shift: wall - before, took: monotonicMs() - before }
+}).reduce((best, look) => (look.took < best.took ? look : best)).shift
 
 type Row = Omit<Entry, 'from' | 'to'> & { fromState: number | null; toState: number | null }
 

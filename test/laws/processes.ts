@@ -17,7 +17,8 @@ export interface Line {
   duplicate?: boolean
   item?: { payload: { do: string }; options: { dedupKey: string } }
   child?: number
-  enqueued?: number
+  runMs?: number
+  more?: number
 }
 
 export interface Ended {
@@ -58,7 +59,7 @@ const patienceMs = 25_000
 
 /** Starts a program with its orders; `wrap` is a command that starts it in another surrounding. */
 export function start(
-  program: 'worker' | 'producer' | 'holder' | 'shrinker',
+  program: 'worker' | 'producer' | 'holder' | 'full-disk',
   orders: object,
   wrap: string[] = [],
 ): Process {

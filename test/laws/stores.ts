@@ -6,7 +6,8 @@ import { onTestFinished } from 'vitest'
 import type { Engine } from '../../dist/engine/contract.js'
 import { engineFor } from '../../dist/engines/open.js'
 import type { HistoryRecord, ProofRecord, TaskRecord } from '../../dist/task/records.js'
-import { type Entry, keepChronicle, readChronicle } from './chronicle.js'
+import { canLock, type Entry, keepChronicle, readChronicle } from './chronicle.js'
+import { type Process, passed, until } from './processes.js'
 
 /** A store, and the eyes of the law in it: they read and never sweep. */
 export interface Store {
@@ -22,6 +23,8 @@ export interface Store {
   history(id: string): Promise<HistoryRecord[]>
   proof(): Promise<ProofRecord[]>
   chronicle(tasks?: readonly string[]): Entry[]
+  /** False while somebody, stopped for instance, is in the middle of a write. */
+  writable(): boolean
   remove(): Promise<void>
 }
 
@@ -32,7 +35,8 @@ export interface Subject {
   fresh(): Promise<Store>
 }
 
-const sqlite: Subject = {
+/** For what only a file on one machine can show. */
+export const sqlite: Subject = {
   name: 'SQLite',
   async fresh() {
     const folder = mkdtempSync(join(tmpdir(), 'piecework-laws-'))
@@ -48,6 +52,7 @@ const sqlite: Subject = {
       file,
       engine,
       chronicle: (tasks) => readChronicle(file, tasks),
+      writable: () => canLock(file),
       async remove() {
         await engine.close()
         rmSync(folder, { recursive: true, force: true })
@@ -87,4 +92,16 @@ export function eyesOf(engine: Engine): Pick<Store, 'task' | 'tasks' | 'history'
       return (await engine.select('proof', {}, null)).items as unknown as ProofRecord[]
     },
   }
+}
+
+/** Stops a process (SIGSTOP) at a moment in which it keeps nobody else from the store. */
+export async function freeze(process: Process, store: Store): Promise<void> {
+  await until('a moment between two writes', async () => {
+    process.kill('SIGSTOP')
+    // The kernel stops its threads one after the other.
+    await passed(10)
+    if (store.writable()) return true
+    process.kill('SIGCONT')
+    return false
+  })
 }

@@ -65,7 +65,10 @@ async function handle(payload, delivery) {
   if (payload.do === 'drop' && number <= payload.times) die()
 }
 
-if (waits) await wordFrom('go')
+if (waits) {
+  note('waiting')
+  await wordFrom('go')
+}
 const pw = await connect(url, durability === undefined ? {} : { durability })
 note('connected')
 const worker = pw.queue(queue, policy).work(types ? Object.fromEntries(types.map((type) => [type, handle])) : handle, {
