@@ -8,6 +8,8 @@ import { workerId } from './workers.js'
 
 /** Types in one claim statement; a queue with more of them claims from those that have ready tasks. */
 const typesMax = 64
+/** 48 random bits keep a receipt from being guessed. */
+const nonceMax = 2 ** 48
 
 export function claim(s: Session, ask: ClaimAsk): Claimed {
   if (ask.requestId !== null) {
@@ -61,11 +63,14 @@ function claimWant(
   const policy = s.catalog.policyOf(queue.id)
   const { wallShift } = s
   const leaseMs = ask.leaseMs ?? policy.leaseMs
-  const rows = s.q.claim(types.length).all(...claimParams(s, leaseMs, worker, types, max)) as ClaimedRow[]
-  // `returning` answers in no promised order.
-  if (rows.length > 1) rows.sort(byPlace)
+  const rows = s.q.heads(types.length).all(...headsParams(types, max)) as ClaimedRow[]
+  if (rows.length === 0) return
+  // One nonce for all: whoever knows one of these receipts was given the others too.
+  const nonce = Math.floor(s.random() * nonceMax)
+  s.q.lease.run(s.now + leaseMs, s.nowUs, nonce, worker, s.now, JSON.stringify(rows.map((row) => row[0])))
   for (const row of rows) {
-    const [id, type, number, spent, fence, nonce, key, batch, deaths, enqueuedAt, dueAt, , headers, payload] = row
+    const [id, type, earlier, spent, lastFence, key, batch, deaths, enqueuedAt, dueAt, headers, payload] = row
+    const fence = Math.max(lastFence + 1, s.nowUs)
     s.count('claim', type, 'ready', 'leased')
     s.claimed = true
     deliveries.push({
@@ -75,9 +80,9 @@ function claimWant(
       type: s.catalog.typeById(type)?.name ?? want.queue,
       key,
       batch: s.catalog.batchName(batch),
-      number,
+      number: earlier + 1,
       fence,
-      spent,
+      spent: spent + 1,
       deaths,
       deliveriesMax: policy.deliveriesMax,
       enqueuedAt: enqueuedAt + wallShift,
@@ -106,10 +111,9 @@ function beforeSuspect(s: Session, types: readonly number[], max: number): numbe
   return Math.max(1, ahead)
 }
 
-/** Parameters of the claim statement, in the order of its text. */
-function claimParams(s: Session, leaseMs: number, worker: number, types: number[], max: number): number[] {
-  const params = [s.now + leaseMs, s.nowUs, worker, s.now]
-  for (const type of types) params.push(type, max)
+/** Parameters of the statement that finds the heads, in the order of its text. */
+function headsParams(types: readonly number[], max: number): number[] {
+  const params = types.flatMap((type) => [type, max])
   if (types.length > 1) params.push(max)
   return params
 }
@@ -125,8 +129,6 @@ function claimable(s: Session, queue: number, names: readonly string[] | null): 
 
 const readyNow = (s: Session, type: number): number =>
   (s.q.readyOf.get(type) as { ready: number }).ready + s.addedReady(type)
-
-const byPlace = (a: ClaimedRow, b: ClaimedRow) => a[11] - b[11] || a[0] - b[0]
 
 const requestName = (ask: ClaimAsk) => `claim ${ask.worker} ${ask.requestId}`
 

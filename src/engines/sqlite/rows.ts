@@ -24,20 +24,18 @@ export interface HeldRow {
 /** What the ack statement answers: no more than ending a task needs, since each column costs. */
 export type AckedRow = Pick<HeldRow, 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'>
 
-/** What the claim statement answers of a task: `claimedColumns` in their order. */
+/** What a claim reads of a task before it leases it: `claimedColumns` in their order. */
 export type ClaimedRow = [
   id: number,
   type: number,
   number: number,
   spent: number,
   fence: number,
-  nonce: number,
   key: string | null,
   batch: number | null,
   deaths: number,
   enqueuedAt: number,
   dueAt: number,
-  place: number,
   headers: string | null,
   payload: string,
 ]

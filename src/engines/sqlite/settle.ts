@@ -33,13 +33,18 @@ function settleOne(s: Session, verdict: Verdict): Outcome {
 }
 
 function ack(s: Session, receipt: Receipt): Outcome {
-  const row = s.q.ack.get(receipt.id, receipt.fence, receipt.nonce) as AckedRow | undefined
+  const { id, fence, nonce, type } = receipt
+  if (s.q.ackPlain.run(id, fence, nonce, type).changes > 0) {
+    s.count('ack', type, 'leased', null)
+    return 'done'
+  }
+  const row = s.q.acked.get(id, fence, nonce) as AckedRow | undefined
   if (!row) return stale(s, receipt)
+  s.q.remove.run(id)
   s.count('ack', row.type, states[row.state - 1] as State, null)
   s.countBatch(row.batch, 'done')
-  // A first delivery acked under its lease has no history to remove: the common case costs no further statement.
   const first = row.number === 1 && row.state === code.leased
-  ended(s, { ...row, id: receipt.id, queue: s.catalog.typeById(row.type)?.queue ?? 0 }, !first)
+  ended(s, { ...row, id, queue: s.catalog.typeById(row.type)?.queue ?? 0 }, !first)
   return 'done'
 }
 

@@ -42,8 +42,14 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   stateOf: 'select state from piecework_task where id = ?',
 
-  ack: `delete from piecework_task where id = ? and fence = ? and nonce = ?
-    returning type, state, number, key, batch, dedupKey`,
+  // Reading the heads and then leasing them costs x0.88 of a drain with one `update … returning` (0002).
+  lease: `update piecework_task set state = 4, wakeAt = ?, number = number + 1, spent = spent + 1,
+    fence = max(fence + 1, ?), nonce = ?, worker = ?, claimedAt = ? where id in (select value from json_each(?))`,
+  // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
+  ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
+    and number = 1 and key is null and batch is null and dedupKey is null`,
+  acked: `select type, state, number, key, batch, dedupKey from piecework_task
+    where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
   heldBy: `select ${held} from piecework_task indexed by piecework_task_leased where state = 4 and worker = ?`,
@@ -152,54 +158,34 @@ export const sql = {
   addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
 } as const
 
-/** What a claim answers of a task, in this order: rows come as arrays, objects of 14 fields cost twice the claim. */
-export const claimedColumns = [
-  'id',
-  'type',
-  'number',
-  'spent',
-  'fence',
-  'nonce',
-  'key',
-  'batch',
-  'deaths',
-  'enqueuedAt',
-  'dueAt',
-  'place',
-  'headers',
-  'payload',
-] as const
+/** What a claim reads of a task, in this order: rows come as arrays, objects of 12 fields cost twice as much. */
+const claimedColumns = 'id, type, number, spent, fence, key, batch, deaths, enqueuedAt, dueAt, headers, payload'
 
-/** The claim for one or several types: one index walk a type, merged by place. */
-export function claimSql(types: number): string {
-  const walk = `select id, place from piecework_task indexed by piecework_task_ready
-      where type = ? and state = 3 order by place, id limit ?`
-  const heads =
-    types === 1
-      ? walk.replace('id, place', 'id')
-      : `select id from (${Array.from({ length: types }, () => `select * from (${walk})`).join(' union all ')})
-      order by place, id limit ?`
-  return `update piecework_task set state = 4, wakeAt = ?, number = number + 1, spent = spent + 1,
-    fence = max(fence + 1, ?), nonce = random() & 281474976710655, worker = ?, claimedAt = ?
-    where id in (${heads})
-    returning ${claimedColumns.join(', ')}`
+/** The tasks to claim, of one or several types: one index walk a type, merged by place. */
+export function headsSql(types: number): string {
+  const walk = (columns: string) => `select ${columns} from piecework_task indexed by piecework_task_ready
+    where type = ? and state = 3 order by place, id limit ?`
+  if (types === 1) return walk(claimedColumns)
+  const walks = Array.from({ length: types }, () => `select * from (${walk('id, place')})`)
+  return `select ${claimedColumns} from piecework_task where id in (
+    select id from (${walks.join(' union all ')}) order by place, id limit ?) order by place, id`
 }
 
 export type Statements = { readonly [Name in keyof typeof sql]: Statement<unknown[]> } & {
-  claim(types: number): Statement<unknown[]>
+  heads(types: number): Statement<unknown[]>
 }
 
 /** Prepares every statement on a connection whose tables exist. */
 export function prepareAll(db: Database): Statements {
-  const claims = new Map<number, Statement<unknown[]>>()
+  const heads = new Map<number, Statement<unknown[]>>()
   const prepared = Object.fromEntries(Object.entries(sql).map(([name, text]) => [name, db.prepare(text)]))
   return {
     ...prepared,
-    claim(types: number) {
-      let statement = claims.get(types)
+    heads(types: number) {
+      let statement = heads.get(types)
       if (!statement) {
-        statement = db.prepare(claimSql(types)).raw(true)
-        claims.set(types, statement)
+        statement = db.prepare(headsSql(types)).raw(true)
+        heads.set(types, statement)
       }
       return statement
     },
