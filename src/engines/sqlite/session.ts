@@ -21,6 +21,9 @@ const columnOf = Object.fromEntries(columns.map((name, i) => [name, i])) as Reco
 const batchColumns = { total: 0, done: 1, dead: 2, cancelled: 3, retries: 4, returned: 5 } as const
 type BatchColumn = keyof typeof batchColumns
 
+/** Once the store can be written again, every heartbeat has extended what it holds within this time. */
+const extendedWithinMs = 1000
+
 export class Session {
   readonly q: Statements
   readonly catalog: Catalog
@@ -121,12 +124,15 @@ export class Session {
     if (this.db.inTransaction) this.q.rollback.run()
   }
 
-  /** Lengthens running leases by the time since `fromMs` (engine clock) in which nobody could write; once for all. */
+  /**
+   * Lengthens running leases by the time since `fromMs` (engine clock) in which nobody could write; once for all.
+   * Who waited only for the end of it knows too little of it: no lease ends before its holder could extend it, too.
+   */
   giveBackTime(fromMs: number): void {
     assert(this.row, 'a transaction is open')
     const lostMs = this.now - Math.max(fromMs, this.row.lostAt)
     if (lostMs <= 0) return
-    this.q.lengthenLeases.run(lostMs)
+    this.q.lengthenLeases.run(lostMs, this.now + extendedWithinMs)
     this.q.setLost.run(this.now)
   }
 
@@ -138,7 +144,7 @@ export class Session {
     if (sleptMs < sleepNoticedMs) return false
     row.offsetUs += sleptMs * 1000
     this.q.setAsleep.run(row.offsetUs, row.asleepMs + sleptMs)
-    this.q.lengthenLeases.run(sleptMs)
+    this.q.lengthenLeases.run(sleptMs, 0)
     this.nowUs = engineUs(this.clock, row)
     this.now = Math.floor(this.nowUs / 1000)
     this.reserved ||= this.nowUs > row.reservedUs - reserveUs / 2

@@ -18,7 +18,7 @@ export const sql = {
   setStore: 'update piecework_store set lastId = ?, reservedUs = ?, settings = ?',
   setAsleep: 'update piecework_store set offsetUs = ?, asleepMs = ?',
   setLost: 'update piecework_store set lostAt = ?',
-  lengthenLeases: 'update piecework_task set wakeAt = wakeAt + ? where state = 4',
+  lengthenLeases: 'update piecework_task set wakeAt = max(wakeAt + ?, ?) where state = 4',
 
   queueByName: 'select id, name, createdAt, pausedAt, code, operator from piecework_queue where name = ?',
   queues: 'select id, name, createdAt, pausedAt, code, operator from piecework_queue order by name',
