@@ -6,6 +6,7 @@ import { monotonicMs, notes, orders, wordFrom } from './notes.js'
 const { url, queue, policy, options = {}, types, waits, durability } = orders
 const note = notes()
 
+let doubted = false
 let open = () => {}
 const opened = new Promise((resolve) => {
   open = resolve
@@ -42,6 +43,14 @@ const acts = {
   wait: (_, { signal }) => Promise.race([opened, aborted(signal)]),
   /** Waits for the word `open`, whatever its signal says. */
   hang: () => opened,
+  /** The same, and every delivery but the first and those after a failure of this process fails. */
+  doubt: async (_, { number }) => {
+    await opened
+    if (number > 1 && !doubted) {
+      doubted = true
+      throw new Error('not sure')
+    }
+  },
   slow: ({ ms }, { signal }) => Promise.race([passed(ms), aborted(signal)]),
   stubborn: ({ ms }) => passed(ms),
   busy: ({ ms }) => spin(ms),
