@@ -1,6 +1,6 @@
 // Memory shared with the heartbeat's thread: which deliveries this worker holds, written and cleared without messages.
 
-/** One word a slot says whether it holds a delivery: odd is empty, even is held; each change of the slot counts it up. */
+/** One word a slot says whether it holds a delivery: odd is empty, even is held; each change counts it up. */
 const wordBytes = 4
 /** Set in the word by the thread when it ends a delivery itself; whoever sets or finds it first has the say. */
 const taken = 1 << 30

@@ -19,7 +19,7 @@ const unansweredMax = 10_000
 /** A task claimed ahead that found no slot for so long goes back, for others to take. */
 const waitMsMax = 100
 /** The same when the loop is blocked, so that the heartbeat has to give it back. */
-export const stuckMsMax = 1000
+const stuckMsMax = 1000
 /** Deaths that make a task a suspect. */
 const suspectDeaths = 2
 
@@ -97,11 +97,12 @@ export class Crew implements Neighbour {
 
   /** Takes what a claim answered; `sentAt` is the monotonic clock before it was sent. Never throws. */
   accept(tasks: readonly ClaimedTask[], sentAt: number): void {
-    const { shift, heartbeat, prefetch } = this.#ports
+    const { shift, heartbeat, prefetch, pace } = this.#ports
     const now = shift.clock.monotonicMs()
+    const stuckAt = now + Math.max(stuckMsMax, 8 * pace.claimMs)
     for (const task of tasks) {
       const patient = prefetch !== 'adaptive' || task.deaths >= suspectDeaths
-      const overdueAt = patient ? Number.POSITIVE_INFINITY : now + stuckMsMax
+      const overdueAt = patient ? Number.POSITIVE_INFINITY : stuckAt
       const run = new Run(task, this.#kind(task.type), sentAt + task.leaseMs, overdueAt)
       run.heldAt = now
       heartbeat.hold(run)

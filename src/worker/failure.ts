@@ -41,7 +41,7 @@ export function verdictOf(receipt: string, thrown: unknown): Verdict {
   }
 }
 
-/** True when the handler decided that the task must not run again; a stopping worker honours only this and a release. */
+/** True for a thrown bury or release: what a handler that was told to stop may still decide. */
 export function isDefinite(thrown: unknown): boolean {
   const decision = decisionOf(thrown)
   return decision !== null && decision !== 'retry'
@@ -88,7 +88,7 @@ export function errorText(thrown: unknown): ErrorText {
   return { code, text: cut(said.join('\ncaused by: ')) }
 }
 
-/** What a listener is told: the error itself, the reason of the abort when nothing was thrown, or an error around it. */
+/** What a listener is told: the error itself, the abort's reason when nothing was thrown, or an error around it. */
 export function asError(thrown: unknown, reason: Error | null): Error {
   try {
     if (thrown instanceof Error) return thrown

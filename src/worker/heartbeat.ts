@@ -7,7 +7,7 @@ import { type Lease, type News, Pulse, roundEveryMs } from './pulse.js'
 
 /** A delivery in a heartbeat's care, and where that heartbeat finds it. */
 export interface Held extends Lease {
-  /** Its place on the shared board; -1 while it has none. */
+  /** Its place on the shared board; -1 while it has none, -2 once the thread has ended the delivery. */
   slot: number
   /** Its place in the list of those that the loop looks after; -1 while it is not there. */
   place: number
@@ -223,16 +223,20 @@ class ThreadHeartbeat implements Heartbeat {
   }
 
   changed(held: Held): boolean {
-    if (held.slot === -1) return true
-    if (this.#board.change(held.slot, held.endsAt, held.started, held.overdueAt)) return true
-    this.#free(held)
+    if (held.slot < 0) return held.slot === -1
+    const { slot } = held
+    if (this.#board.change(slot, held.endsAt, held.started, held.overdueAt)) return true
+    this.#bySlot[slot] = undefined
+    held.slot = -2
     return false
   }
 
   drop(held: Held): boolean {
-    if (held.slot === -1) return this.#loop.drop(held)
-    const ours = this.#board.clear(held.slot)
-    this.#free(held)
+    if (held.slot < 0) return held.slot === -1 && this.#loop.drop(held)
+    const { slot } = held
+    const ours = this.#board.clear(slot)
+    this.#bySlot[slot] = undefined
+    held.slot = ours ? -1 : -2
     return ours
   }
 
@@ -259,11 +263,6 @@ class ThreadHeartbeat implements Heartbeat {
       host.thread.postMessage('end')
       await host.exited
     }
-  }
-
-  #free(held: Held): void {
-    this.#bySlot[held.slot] = undefined
-    held.slot = -1
   }
 
   #say(word: ThreadWord): void {

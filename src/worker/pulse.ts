@@ -1,4 +1,4 @@
-// The rounds of a heartbeat, the same in a thread and on the loop: extend what is held, end what is overdue, say "alive".
+// The rounds of a heartbeat, in a thread or on the loop: extend what is held, end what is overdue, say "alive".
 import type { Engine, Verdict, WorkerInfo } from '../engine/contract.js'
 import type { Clock } from '../ground/clock.js'
 import type { Outcome } from '../task/lifecycle.js'
@@ -10,6 +10,8 @@ export const timeoutGraceMs = 100
 /** The lease outlives the timeout by so much: a settle needs a lease that lives. */
 const leaseAfterTimeoutMs = 1000
 const leaseMsMin = 100
+/** The longest time between two rounds; beats are as much early as a round may be late. */
+const roundMsMax = 160
 
 /** A held delivery as a heartbeat sees it. */
 export interface Lease {
@@ -42,7 +44,7 @@ export interface PulsePorts<L extends Lease> {
 }
 
 /** How often a round is due: often enough to extend the shortest lease in good time. */
-export const roundEveryMs = (leaseMsLowest: number) => Math.min(250, Math.max(10, leaseMsLowest / 6))
+export const roundEveryMs = (leaseMsLowest: number) => Math.min(roundMsMax, Math.max(10, leaseMsLowest / 6))
 
 export class Pulse<L extends Lease> {
   readonly #ports: PulsePorts<L>
@@ -73,7 +75,7 @@ export class Pulse<L extends Lease> {
       const due = leases.filter((lease) => isDue(lease, now))
       if (due.length > 0) this.#track(this.#extend(due))
     }
-    if (!this.#beating && now - this.#beatAt >= beatEveryMs) {
+    if (!this.#beating && now - this.#beatAt >= beatEveryMs - roundMsMax) {
       const busy = leases.reduce((sum, lease) => sum + (lease.started ? 1 : 0), 0)
       this.#beatAt = now
       this.#track(this.#beat({ ...this.#ports.info, busy, prefetched: leases.length - busy }))

@@ -19,7 +19,7 @@ export interface RunnerPorts {
   readonly heartbeat: Heartbeat
   readonly settler: Settler
   readonly pace: Pace
-  /** The handler has ended: its slot is free. `ours`: the verdict was added; else it was settled without the handler. */
+  /** The handler has ended: its slot is free. `ours`: its verdict was added; else another one stands. */
   readonly over: (run: Run, now: number, ours: boolean) => void
 }
 

@@ -19,6 +19,7 @@ import type { News } from './pulse.js'
 import { Runner } from './run.js'
 import { Settler } from './settle.js'
 import { againMs, type Shift } from './shift.js'
+import { onSignals } from './signals.js'
 import { Vigil } from './vigil.js'
 
 /** How long a handler may take to end after its signal aborted with PW_STOPPING; then its task is released anyway. */
@@ -57,6 +58,8 @@ class TaskWorker implements Worker {
   readonly #fetch: Fetch
   readonly #vigil: Vigil
   readonly #graceMs: number
+  /** Ends listening to signals. */
+  readonly #deaf: () => void
   #joined = false
   #broken = false
   #stopping: Promise<void> | null = null
@@ -102,7 +105,7 @@ class TaskWorker implements Worker {
     const { pid } = process
     const counts = { concurrency, busy: 0, prefetched: 0 }
     this.#info = { worker, host: hostname(), pid, bootId: clock.bootId, queues: [queue], ...counts, proof: null }
-    for (const name of stopOn) process.on(name, this.#onSignal)
+    this.#deaf = onSignals(stopOn, () => this.#signalled())
     this.ready = this.#begin()
     // Whoever does not await it hears of a refusal as an 'error' event.
     this.ready.catch((error: unknown) => {
@@ -171,7 +174,7 @@ class TaskWorker implements Worker {
     if (this.#joined) await this.#heartbeat.start(this.#info, policy.leaseMs)
   }
 
-  readonly #onSignal = () => {
+  #signalled(): void {
     // The second signal says that the first one's patience has ended.
     void this.stop(this.#stopping ? { graceMs: 0 } : {})
   }
@@ -201,7 +204,7 @@ class TaskWorker implements Worker {
     enough.abort()
     this.#endGrace()
     for (const timer of this.#graceTimers) timer.cancel()
-    for (const name of this.#spec.options.stopOn ?? []) process.off(name, this.#onSignal)
+    this.#deaf()
     this.#spec.stopped()
   }
 

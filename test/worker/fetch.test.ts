@@ -117,7 +117,11 @@ describe('demand', () => {
     const numbers = Array.from({ length: 500 }, (_, n) => n)
     const seen: number[] = []
     await shop.enqueue(numbers)
-    await several(shop.work(async (n: number) => void seen.push(n), { concurrency: 1 }), 'done', 500)
+    await several(
+      shop.work(async (n: number) => void seen.push(n), { concurrency: 1 }),
+      'done',
+      500,
+    )
     expect(seen).toEqual(numbers)
   })
 
@@ -163,10 +167,13 @@ describe('the event loop', () => {
       turns++
       if (running) systemClock.soon(turn)
     }
-    const worker = shop.work(() => {
-      const until = systemClock.monotonicMs() + 2
-      while (systemClock.monotonicMs() < until);
-    }, { prefetch: 200 })
+    const worker = shop.work(
+      () => {
+        const until = systemClock.monotonicMs() + 2
+        while (systemClock.monotonicMs() < until);
+      },
+      { prefetch: 200 },
+    )
     turn()
     await several(worker, 'done', 150)
     running = false

@@ -1,4 +1,4 @@
-// Leases on the loop and on a clock that is moved by hand: extended, lost, cancelled, and what a handler may do to them.
+// Leases on the loop, on a clock moved by hand: extended, lost, cancelled, and what a handler may do to them.
 import { describe, expect, it } from 'vitest'
 import { PieceworkError } from '../../dist/ground/errors.js'
 import type { Delivery } from '../../dist/task/handler.js'
@@ -77,11 +77,14 @@ describe('a lease that cannot be extended', () => {
     const late = gate()
     const running = gate()
     let signal: AbortSignal | undefined
-    const worker = shop.work((_: string, delivery: Delivery) => {
-      signal = delivery.signal
-      running.open()
-      return late.passed
-    }, { ...loop, concurrency: 1 })
+    const worker = shop.work(
+      (_: string, delivery: Delivery) => {
+        signal = delivery.signal
+        running.open()
+        return late.passed
+      },
+      { ...loop, concurrency: 1 },
+    )
     const errors: Error[] = []
     worker.on('error', (error) => errors.push(error))
     await clock.settle()
@@ -124,7 +127,9 @@ describe('a lease that cannot be extended', () => {
     expect(await shop.task(id)).toMatchObject({ state: 'leased', number: 2 })
     const error = { code: null, text: 'mine' }
     const { receipt } = deliveries[0]!
-    expect(await engine.settle({ worker: 'other', flush: null }, [{ receipt, do: 'retry', error }])).toEqual(['scheduled'])
+    expect(await engine.settle({ worker: 'other', flush: null }, [{ receipt, do: 'retry', error }])).toEqual([
+      'scheduled',
+    ])
   })
 
   it('whose task another took is noticed at the next extension, long before its end', async () => {
@@ -215,10 +220,13 @@ describe('cancel', () => {
     const [, waiting] = await shop.enqueue(['a', 'b'])
     const { passed, open } = gate()
     const seen: string[] = []
-    const worker = shop.work((what: string) => {
-      seen.push(what)
-      return passed
-    }, { ...loop, concurrency: 1, prefetch: 1 })
+    const worker = shop.work(
+      (what: string) => {
+        seen.push(what)
+        return passed
+      },
+      { ...loop, concurrency: 1, prefetch: 1 },
+    )
     await worker.ready
     await clock.settle()
     expect(await cancel(shop, waiting!)).toMatchObject({ asked: 1 })
@@ -231,7 +239,7 @@ describe('cancel', () => {
 })
 
 describe('what a handler does to its lease', () => {
-  it('extend(ms) moves the end it can read; progress is seen by readers; both refuse once it no longer holds', async () => {
+  it('extend moves the end it can read, progress is seen, both refuse once it no longer holds', async () => {
     const { clock, shop } = await manualShop({ leaseMs: 10_000, timeoutMs: 60_000 })
     const [id] = await shop.enqueue(['x'])
     const { passed, open } = gate()
@@ -287,8 +295,11 @@ describe('a worker that was declared dead', () => {
     const { clock, shop } = await manualShop()
     await shop.enqueue(['x'])
     let reason: unknown
+    const note = (error: unknown) => {
+      reason = error
+    }
     const worker = shop.work((what: string, { signal }: Delivery) => {
-      return what === 'x' ? aborted(signal).catch((error) => void (reason = error)) : undefined
+      return what === 'x' ? aborted(signal).catch(note) : undefined
     }, loop)
     await worker.ready
     await clock.settle()

@@ -4,7 +4,11 @@ import type { Delivery } from '../../dist/task/handler.js'
 import { aborted, gate, next, openShop, several } from './shop.js'
 
 type Settle = (value?: unknown) => void
-const thenable = (then: (ok: Settle, fail: Settle) => void) => ({ then })
+type Then = (ok: Settle, fail: Settle) => void
+
+/** Gives a value a then of its own. */
+const withThen = (value: object, then: Then) => Object.defineProperty(value, 'then', { value: then })
+const thenable = (then: Then) => withThen({}, then)
 
 describe('thenables', () => {
   it('one that settles twice counts once; the second time is reported', async () => {
@@ -26,23 +30,42 @@ describe('thenables', () => {
   })
 
   it.each([
-    ['whose then throws', () => thenable(() => {
-      throw new Error('broken then')
-    }), 'broken then'],
-    ['whose getter throws', () => Object.defineProperty({}, 'then', {
-      get() {
-        throw new Error('broken getter')
-      },
-    }), 'broken getter'],
+    [
+      'whose then throws',
+      () =>
+        thenable(() => {
+          throw new Error('broken then')
+        }),
+      'broken then',
+    ],
+    [
+      'whose getter throws',
+      () =>
+        Object.defineProperty({}, 'then', {
+          get() {
+            throw new Error('broken getter')
+          },
+        }),
+      'broken getter',
+    ],
     ['that fulfils with a rejecting one', () => thenable((ok) => ok(Promise.reject(new Error('inner')))), 'inner'],
-    ['that fulfils with a broken one', () => thenable((ok) => ok(thenable(() => {
-      throw new Error('inner then')
-    }))), 'inner then'],
-    ['that is a promise with a then of its own', () => Object.assign(Promise.resolve(), {
-      then(_: Settle, fail: Settle) {
-        fail(new Error('own then'))
-      },
-    }), 'own then'],
+    [
+      'that fulfils with a broken one',
+      () =>
+        thenable((ok) =>
+          ok(
+            thenable(() => {
+              throw new Error('inner then')
+            }),
+          ),
+        ),
+      'inner then',
+    ],
+    [
+      'that is a promise with a then of its own',
+      () => withThen(Promise.resolve(), (_, fail) => fail(new Error('own then'))),
+      'own then',
+    ],
   ])('one %s is a retry', async (_name, make, message) => {
     const shop = await openShop({ where: 'memory', policy: { deliveriesMax: 1 } })
     await shop.enqueue(['x'])
@@ -52,7 +75,14 @@ describe('thenables', () => {
 
   it.each([
     ['that fulfils with another', () => thenable((ok) => ok(thenable((inner) => inner('x'))))],
-    ['that is a function', () => Object.assign(() => {}, { then: (ok: Settle) => ok() })],
+    [
+      'that is a function',
+      () =>
+        withThen(
+          () => {},
+          (ok) => ok(),
+        ),
+    ],
     ['of a subclass of Promise', () => new (class extends Promise<void> {})((ok) => ok())],
   ])('one %s is an ack', async (_name, make) => {
     const shop = await openShop({ where: 'memory' })
@@ -89,7 +119,7 @@ describe('a handler past its timeout', () => {
     await done
   })
 
-  it('that rejects later with an error of its own is reported, with its signal\'s reason it is not', async () => {
+  it("that rejects later with an error of its own is reported, with its signal's reason it is not", async () => {
     const shop = await openShop({ where: 'memory', policy })
     const late = gate()
     const [own] = await shop.enqueue(['own'])

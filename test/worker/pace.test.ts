@@ -49,7 +49,13 @@ describe('claiming ahead', () => {
     ]
     expect(pace.ahead(running(2, 0), 0, now)).toBe(20)
     expect(pace.ahead(running(0, 0), 0, now)).toBe(0)
-    expect(pace.ahead(Array.from({ length: 10 }, () => inWork(fast, 5000)), 0, now)).toBe(0)
+    expect(
+      pace.ahead(
+        Array.from({ length: 10 }, () => inWork(fast, 5000)),
+        0,
+        now,
+      ),
+    ).toBe(0)
     expect(pace.ahead([inWork(kind(), 0)], 0, now)).toBe(0)
   })
 

@@ -62,7 +62,12 @@ describe('two kills', () => {
       [1, 'died'],
       [2, 'died'],
     ])
-    expect(await next(shop.work(() => {}, loop), 'done')).toMatchObject({ id, number: 3 })
+    expect(
+      await next(
+        shop.work(() => {}, loop),
+        'done',
+      ),
+    ).toMatchObject({ id, number: 3 })
   })
 
   it('and no end of them: dead at delivery N with N rows that say so (case 3)', async () => {

@@ -124,9 +124,12 @@ describe.each(['file', 'memory'] as const)('a verdict (%s)', (where) => {
 
 describe('a payload that cannot be decoded', () => {
   it.each([
-    ['at once', () => {
-      throw new PieceworkError('PW_PAYLOAD_CORRUPT', 'The payload is no JSON.')
-    }],
+    [
+      'at once',
+      () => {
+        throw new PieceworkError('PW_PAYLOAD_CORRUPT', 'The payload is no JSON.')
+      },
+    ],
     ['later', () => Promise.reject(new PieceworkError('PW_PAYLOAD_CORRUPT', 'The payload is no JSON.'))],
   ])('buries its task %s, and the others flow on', async (_when, refuse) => {
     const shop = await openShop({ where: 'memory' })
@@ -151,14 +154,17 @@ describe('a payload that cannot be decoded', () => {
 })
 
 describe('whatever is thrown', () => {
-  const nasty = new Proxy({}, {
-    get() {
-      throw new Error('no')
+  const nasty = new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('no')
+      },
+      getPrototypeOf() {
+        throw new Error('no')
+      },
     },
-    getPrototypeOf() {
-      throw new Error('no')
-    },
-  })
+  )
   const getter = Object.defineProperty(new Error('x'), 'stack', {
     get() {
       throw new Error('no stack for you')
