@@ -9,6 +9,7 @@ const memoryBytesMax = 1_048_576
 export class Capture {
   #chunks: Buffer[] = []
   #bytes = 0
+  #last = 0
   #file: { folder: string; path: string; fd: number } | null = null
 
   /** Bytes taken so far. */
@@ -16,7 +17,13 @@ export class Capture {
     return this.#bytes
   }
 
+  /** True when the last byte is a line feed. */
+  get endsLine(): boolean {
+    return this.#last === 0x0a
+  }
+
   add(chunk: Buffer): void {
+    this.#last = chunk.at(-1) ?? this.#last
     this.#bytes += chunk.length
     this.#chunks.push(chunk)
     if (this.#file === null && this.#bytes > memoryBytesMax) {

@@ -40,19 +40,20 @@ const newest = 0.1
 export class Progress {
   readonly #clock: Clock
   readonly #screen: Screen
-  readonly #look: () => Promise<Standing>
+  readonly #standing: () => Promise<Standing>
   #timer: Timer | null = null
   #line = ''
+  #hidden = 0
   #ended = false
   #lastAt: number
   #lastEnded: number | null = null
   #rate: number | null = null
 
-  /** `look` answers how things stand; it is asked once a redraw. */
-  constructor(clock: Clock, screen: Screen, look: () => Promise<Standing>) {
+  /** `standing` answers how things stand; it is asked once a redraw. */
+  constructor(clock: Clock, screen: Screen, standing: () => Promise<Standing>) {
     this.#clock = clock
     this.#screen = screen
-    this.#look = look
+    this.#standing = standing
     this.#lastAt = clock.monotonicMs()
   }
 
@@ -68,12 +69,20 @@ export class Progress {
     this.#line = ''
   }
 
-  /** Runs `write`, which puts whole lines on the terminal, with the bar out of the way. */
-  around<T>(write: () => T): T {
-    this.#clear()
-    const answer = write()
-    if (this.#line !== '') this.#screen.write(this.#line)
-    return answer
+  /** Writes whole lines to the terminal with the bar out of the way. */
+  around(write: () => void): void {
+    this.hide()
+    write()
+    this.show()
+  }
+
+  /** Takes the bar away until show() was called as often. */
+  hide(): void {
+    if (this.#hidden++ === 0) this.#clear()
+  }
+
+  show(): void {
+    if (--this.#hidden === 0 && this.#line !== '') this.#screen.write(this.#line)
   }
 
   #clear(): void {
@@ -82,18 +91,18 @@ export class Progress {
 
   #plan(): void {
     const everyMs = this.#screen.terminal ? terminalEveryMs : lineEveryMs
-    this.#timer = this.#clock.after(everyMs, () => void this.#show())
+    this.#timer = this.#clock.after(everyMs, () => void this.#look())
   }
 
-  async #show(): Promise<void> {
+  async #look(): Promise<void> {
     try {
-      const standing = await this.#look()
+      const standing = await this.#standing()
       if (this.#ended) return
       const ratePerSecond = this.#measure(standing)
       if (this.#screen.terminal) {
-        this.#clear()
+        this.hide()
         this.#line = barLine(standing, ratePerSecond, this.#screen.columns)
-        this.#screen.write(this.#line)
+        this.show()
       } else this.#screen.write(`piecework: ${textOf(standing, ratePerSecond)}\n`)
     } catch {
       // The store's troubles are reported by those who work on it; progress is only a look.

@@ -85,14 +85,15 @@ export class Results {
     if (this.#output.json) return this.#output.value(await shapeOf(told))
     const { ended, item } = told
     if (ended === null || ended.stdout.size === 0) return
-    const writes: Promise<void>[] = []
-    const tag = this.#options.tag ? `${item}\t` : null
-    for await (const piece of tag === null ? ended.stdout.pieces() : tagged(ended, tag)) {
-      writes.push(this.#progress.around(() => written(process.stdout, piece)))
-      // A large output must not pile up here.
-      if (writes.length >= 16) await Promise.all(writes.splice(0))
+    const pieces = this.#options.tag ? tagged(ended, `${item}\t`) : ended.stdout.pieces()
+    this.#progress.hide()
+    try {
+      for await (const piece of pieces) await written(process.stdout, piece)
+      // On a terminal the bar is drawn next, and must not stand in the same row.
+      if (process.stdout.isTTY && !ended.stdout.endsLine) await written(process.stdout, '\n')
+    } finally {
+      this.#progress.show()
     }
-    await Promise.all(writes)
   }
 
   /** What it said on stderr goes to ours, in one piece. */
