@@ -15,7 +15,7 @@ async function compareTasks(engine: Engine, m: Model): Promise<void> {
   const found: TaskRecord[] = []
   let cursor: string | null = null
   do {
-    const page = await engine.select('task', { limit: 7 }, cursor)
+    const page = await engine.select('task', { limit: 20 }, cursor)
     found.push(...(page.items as unknown as TaskRecord[]))
     cursor = page.next
   } while (cursor !== null)

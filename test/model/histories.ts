@@ -23,9 +23,21 @@ export interface Report {
   runs: number
 }
 
+/** Time to look for a smaller history that fails too. */
+const shrinkMs = 60_000
+
 export async function runHistories(run: Run): Promise<Report> {
   const seen: Seen = new Map()
-  const property = fc.asyncProperty(histories(run.file), (history) => playOnce(history, run, seen))
+  let shrinkUntil = Number.POSITIVE_INFINITY
+  const property = fc.asyncProperty(histories(run.file), async (history) => {
+    if (performance.now() > shrinkUntil) return
+    try {
+      await playOnce(history, run, seen)
+    } catch (error) {
+      shrinkUntil = Math.min(shrinkUntil, performance.now() + shrinkMs)
+      throw error
+    }
+  })
   const { seed, path, runs: numRuns } = run
   const details = await fc.check(property, {
     ...{ seed, numRuns, endOnFailure: run.shrink === false },
@@ -37,7 +49,11 @@ export async function runHistories(run: Run): Promise<Report> {
   const error = details.errorInstance instanceof Error ? details.errorInstance.stack : String(details.errorInstance)
   const again = `PW_MODEL_SEED=${details.seed} PW_MODEL_PATH=${details.counterexamplePath} PW_MODEL_FILE=${Number(run.file)}`
   const failure = [`After ${details.numRuns} histories, smallest of ${details.numShrinks}:`, rules, ...moves, error]
-  return { failure: [...failure, `Replay: ${again} npx vitest run test/model/histories.test.ts`].join('\n'), seen, runs: details.numRuns }
+  return {
+    failure: [...failure, `Replay: ${again} npx vitest run test/model/histories.test.ts`].join('\n'),
+    seen,
+    runs: details.numRuns,
+  }
 }
 
 async function playOnce(history: History, { file, engineFor }: Run, seen: Seen): Promise<void> {

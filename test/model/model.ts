@@ -1,12 +1,5 @@
 // The life cycle as a small pure model: what every task, figure, batch and key must look like after each step.
-import {
-  type LifeEvent,
-  lifecycle,
-  type State,
-  type Total,
-  states,
-  totals,
-} from '../../dist/task/lifecycle.js'
+import { type LifeEvent, lifecycle, type State, states, type Total, totals } from '../../dist/task/lifecycle.js'
 
 /** The settings of a queue that the model knows; jitter is off, so that delays can be reckoned. */
 export interface Rules {

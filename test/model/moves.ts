@@ -18,6 +18,8 @@ export interface TaskDraft {
 }
 export interface VerdictDraft {
   pick: number
+  /** Choose among the receipts that still act; else among all that ever were. */
+  acting: boolean
   how: 'ack' | 'retry' | 'timeout' | 'release' | 'bury'
   by: 'stop' | 'unstarted' | 'handler' | 'overloaded' | 'counted'
   delayMs: number | undefined
@@ -32,13 +34,28 @@ export interface FilterDraft {
 }
 export type Move =
   | { do: 'enqueue'; tasks: TaskDraft[]; again: boolean }
-  | { do: 'claim'; worker: number; queue: string; types: string[] | null; max: number; leaseMs?: number; again: boolean }
+  | {
+      do: 'claim'
+      worker: number
+      queue: string
+      types: string[] | null
+      max: number
+      leaseMs?: number
+      again: boolean
+    }
   | { do: 'settle'; worker: number; verdicts: VerdictDraft[]; again: boolean }
-  | { do: 'extend'; picks: number[]; leaseMs: number; progress: boolean }
-  | { do: 'amend'; change: 'cancel' | 'purge' | 'discard' | 'redrive' | 'edit'; filter: FilterDraft; max: number; dryRun: boolean }
+  | { do: 'extend'; picks: number[]; acting: boolean; leaseMs: number; progress: boolean }
+  | {
+      do: 'amend'
+      change: 'cancel' | 'purge' | 'discard' | 'redrive' | 'edit'
+      filter: FilterDraft
+      max: number
+      dryRun: boolean
+    }
   | { do: 'pause'; queue: string; type: string | null; paused: boolean }
   | { do: 'seal' | 'forget'; batch: string }
-  | { do: 'join' | 'leave' | 'die' | 'beat'; worker: number }
+  | { do: 'join' | 'leave' | 'beat'; worker: number }
+  | { do: 'die'; worker: number; noticed: boolean }
   | { do: 'sweep'; max: number }
   | { do: 'pass'; ms: number }
   | { do: 'jump' | 'sleep'; ms: number }
@@ -52,7 +69,9 @@ export interface History {
   moves: Move[]
 }
 
-const maybe = <T>(arb: fc.Arbitrary<T>, freq = 3) => fc.option(arb, { nil: undefined, freq })
+/** Left out `n` times as often as given. */
+const maybe = <T>(arb: fc.Arbitrary<T>, n: number): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: n, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: arb })
 const queue = fc.constantFrom('q', 'q', 'q', 'other')
 const type = fc.constantFrom('a', 'b')
 const key = fc.constantFrom('k1', 'k2')
@@ -63,42 +82,51 @@ const again = fc.constantFrom(false, false, false, true)
 
 const draft: fc.Arbitrary<TaskDraft> = fc.record({
   queue,
-  type: maybe(type),
-  key: maybe(key, 2),
+  type: maybe(type, 2),
+  key: maybe(key, 1),
   priority: maybe(fc.constantFrom(1, -1, 50), 4),
   delayMs: maybe(fc.constantFrom(0, 1, 500, 30_000), 3),
   dueInMs: maybe(fc.constantFrom(1000, -500, 3_600_000), 8),
   deadlineMs: maybe(fc.constantFrom(1000, 20_000), 6),
   onDeadline: maybe(fc.constantFrom('dead', 'drop'), 2),
-  dedupKey: maybe(fc.constantFrom('d1', 'd2'), 3),
-  batch: maybe(batch, 3),
-  identity: maybe(fc.constantFrom('i1', 'i2'), 4),
+  dedupKey: maybe(fc.constantFrom('d1', 'd2', 'd3'), 4),
+  batch: maybe(batch, 2),
+  identity: maybe(fc.constantFrom('i1', 'i2', 'i3'), 4),
 })
 
 const verdict: fc.Arbitrary<VerdictDraft> = fc.record({
   pick: recent,
+  acting: fc.constantFrom(true, true, false),
   how: fc.constantFrom('ack', 'ack', 'retry', 'release', 'bury', 'timeout'),
   by: fc.constantFrom('handler', 'stop', 'counted', 'overloaded', 'unstarted'),
   delayMs: maybe(fc.constantFrom(0, 300), 3),
 })
 
 const filter: fc.Arbitrary<FilterDraft> = fc.record({
-  pick: maybe(recent, 2),
-  queue: maybe(queue, 2),
+  pick: maybe(recent, 1),
+  queue: maybe(queue, 1),
   type: maybe(type, 5),
   key: maybe(key, 5),
   batch: maybe(batch, 5),
   dead: fc.boolean(),
 })
 
-const enqueue = fc.record({ do: fc.constant('enqueue' as const), tasks: fc.array(draft, { minLength: 1, maxLength: 4 }), again })
+const enqueue = fc.record({
+  do: fc.constant('enqueue' as const),
+  tasks: fc.array(draft, { minLength: 1, maxLength: 4 }),
+  again,
+})
 const claim = fc.record(
   {
     do: fc.constant('claim' as const),
     worker,
     queue,
-    types: fc.option(fc.uniqueArray(fc.constantFrom('a', 'b', 'q', 'none'), { minLength: 1 }), { nil: null, freq: 2 }),
-    max: fc.constantFrom(1, 1, 2, 5),
+    types: fc.oneof(
+      fc.constant(null),
+      fc.constant(null),
+      fc.uniqueArray(fc.constantFrom('a', 'q', 'b', 'none'), { minLength: 1 }),
+    ),
+    max: fc.constantFrom(1, 2, 3, 5),
     leaseMs: fc.constantFrom(1000, 60_000),
     again,
   },
@@ -113,6 +141,7 @@ const settle = fc.record({
 const extend = fc.record({
   do: fc.constant('extend' as const),
   picks: fc.array(recent, { minLength: 1, maxLength: 2 }),
+  acting: fc.boolean(),
   leaseMs: fc.constantFrom(100, 5000),
   progress: fc.boolean(),
 })
@@ -126,14 +155,12 @@ const amend = fc.record({
 const pause = fc.record({
   do: fc.constant('pause' as const),
   queue,
-  type: fc.option(type, { nil: null }),
+  type: fc.constantFrom(null, 'a', 'b'),
   paused: fc.boolean(),
 })
-const batchMove = fc.record({ do: fc.constantFrom('seal' as const, 'forget' as const), batch })
-const workerMove = fc.record({
-  do: fc.constantFrom('join' as const, 'join' as const, 'beat' as const, 'die' as const, 'die' as const, 'leave' as const),
-  worker,
-})
+const batchMove = fc.record({ do: fc.constantFrom('seal' as const, 'forget' as const, 'forget' as const), batch })
+const workerMove = fc.record({ do: fc.constantFrom('join' as const, 'beat' as const, 'leave' as const), worker })
+const die = fc.record({ do: fc.constant('die' as const), worker, noticed: fc.constantFrom(true, true, false) })
 const sweep = fc.record({ do: fc.constant('sweep' as const), max: fc.constantFrom(1000, 1000, 1, 2) })
 const pass = fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 500, 1000, 5000, 30_000, 700_000) })
 const jump = fc.record({ do: fc.constant('jump' as const), ms: fc.constantFrom(3_600_000, -3_600_000, 200) })
@@ -144,19 +171,23 @@ const reopen = fc.record({ do: fc.constant('reopen' as const) })
 /** Calls that meet in one transaction of the engine. */
 const together: fc.Arbitrary<Move> = fc.record({
   do: fc.constant('together' as const),
-  moves: fc.array(fc.oneof<fc.Arbitrary<Move>[]>(enqueue, claim, settle, extend, amend), { minLength: 2, maxLength: 4 }),
+  moves: fc.array(fc.oneof<fc.Arbitrary<Move>[]>(enqueue, claim, settle, extend, amend), {
+    minLength: 2,
+    maxLength: 4,
+  }),
 })
 
 const move = (file: boolean): fc.Arbitrary<Move> =>
   fc.oneof(
     { weight: 12, arbitrary: enqueue as fc.Arbitrary<Move> },
-    { weight: 14, arbitrary: claim as fc.Arbitrary<Move> },
-    { weight: 12, arbitrary: settle as fc.Arbitrary<Move> },
+    { weight: 18, arbitrary: claim as fc.Arbitrary<Move> },
+    { weight: 16, arbitrary: settle as fc.Arbitrary<Move> },
     { weight: 4, arbitrary: extend },
     { weight: 6, arbitrary: amend as fc.Arbitrary<Move> },
     { weight: 1, arbitrary: pause },
-    { weight: 2, arbitrary: batchMove },
-    { weight: 5, arbitrary: workerMove },
+    { weight: 1, arbitrary: batchMove },
+    { weight: 4, arbitrary: workerMove },
+    { weight: 6, arbitrary: die },
     { weight: 5, arbitrary: sweep },
     { weight: 9, arbitrary: pass },
     { weight: 1, arbitrary: jump },
@@ -168,7 +199,7 @@ const move = (file: boolean): fc.Arbitrary<Move> =>
 
 const rules: fc.Arbitrary<Rules> = fc.record({
   leaseMs: fc.constantFrom(1000, 30_000),
-  deliveriesMax: fc.constantFrom(2, 1, 3, 5, null),
+  deliveriesMax: fc.constantFrom(3, 1, 2, 5, 8, null),
   releasesMax: fc.constantFrom(100, 0, 1),
   baseMs: fc.constantFrom(1000, 0),
   factor: fc.constant(3),
@@ -181,4 +212,4 @@ const rules: fc.Arbitrary<Rules> = fc.record({
 
 /** Histories on a store that can be closed and opened again (`file`), or on one in memory. */
 export const histories = (file: boolean): fc.Arbitrary<History> =>
-  fc.record({ rules, moves: fc.array(move(file), { minLength: 1, maxLength: 60, size: 'max' }) })
+  fc.record({ rules, moves: fc.array(move(file), { minLength: 1, maxLength: 80, size: 'max' }) })

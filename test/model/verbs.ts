@@ -208,11 +208,11 @@ function ripen(m: Model, max: number): Omit<ModelSwept, 'died'> {
       .filter((task) => task.state === state && task.wakeAt !== null && task.wakeAt <= m.now)
       .sort((a, b) => (a.wakeAt ?? 0) - (b.wakeAt ?? 0) || byId(a, b))
       .slice(0, max)
-  let matured = 0
-  for (const task of over('scheduled')) if (mature(m, task)) matured++
+  const due = over('scheduled')
+  const matured = due.filter((task) => mature(m, task)).length
   const ended = over('leased')
   for (const task of ended) giveUp(m, task, 'expire')
-  return { matured, expired: ended.length, promoted: m.promote() }
+  return { matured, expired: ended.length, promoted: due.length + ended.length > 0 ? m.promote() : 0 }
 }
 
 function mature(m: Model, task: ModelTask): boolean {

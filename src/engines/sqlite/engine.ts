@@ -41,7 +41,7 @@ import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
-import { rewall, sweep } from './sweep.js'
+import { rewall, sweep, wallMoved } from './sweep.js'
 import { noSync, type Syncer, unawaited, walSyncer } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
@@ -79,7 +79,7 @@ class SqliteEngine implements Engine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
-  /** Wall clock minus engine clock when the last sweep looked. */
+  /** Wall clock minus engine clock when tasks due on the wall clock were last looked at. */
   private wallShift: number | null = null
 
   constructor(
@@ -99,6 +99,7 @@ class SqliteEngine implements Engine {
   async close(): Promise<void> {
     const { opened } = this
     this.opened = null
+    this.wallShift = null
     this.opening = null
     if (!opened) return
     await opened.turn.settled()
@@ -180,15 +181,14 @@ class SqliteEngine implements Engine {
     if (growth) warn(growth)
     const workers = this.read((s) => s.q.workers.all() as WorkerRow[])
     const dead = findDead(workers, session.clock.bootId, liveness)
-    const shift = this.read((s) => s.wallShift)
-    const jumped = Math.abs(shift - (this.wallShift ?? shift)) > jumpNoticedMs
-    this.wallShift = shift
+    const jumped = this.read((s) => wallMoved(s, this.wallShift))
     const quiet = dead.length === 0 && !jumped && turn.idle && this.read(nothingDue)
     if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
     const crash = dead.length > 1 && dead.length === workers.length && new Set(dead.map((row) => row.proof)).size > 1
     const swept = await this.write((s) => {
       s.wakeUp()
       if (jumped) rewall(s)
+      if (jumped) this.wallShift = s.wallShift
       const ids = dead.map((row) => row.id)
       return sweep(s, max, ids, crash)
     }, never)
@@ -336,9 +336,6 @@ function answered<T>(s: Session, request: string | null, work: () => T): T {
   s.q.addAnswer.run(request, JSON.stringify(answer), s.now + answerKeepMs)
   return answer
 }
-
-/** Jumps of the wall clock below this are left to the next look at each task that was due on it. */
-const jumpNoticedMs = 500
 
 /** Dead beyond doubt: the lock is free, or the worker lived before this machine's last start. */
 function findDead(workers: readonly WorkerRow[], bootId: string, liveness: Liveness): WorkerRow[] {

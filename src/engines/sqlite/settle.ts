@@ -107,7 +107,7 @@ export function end(
 ): Outcome {
   if (row.flags & cancelAsked) return cancelled(s, event, row)
   const hold = row.key !== null && s.catalog.policyOf(row.queue).perKey.onDead === 'hold'
-  s.q.kill.run(hold ? row.slot : 0, row.id)
+  s.q.kill.run(hold ? row.slot : 0, row.deaths, row.id)
   const text = error?.text ?? null
   s.q.addDead.run(row.id, row.type, reason, error?.code ?? null, text, fingerprint(reason, error), s.now)
   s.count(event, row.type, from, 'dead')

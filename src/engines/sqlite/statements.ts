@@ -62,8 +62,8 @@ export const sql = {
     where id = ?`,
   // The nonce stays: the receipt is lapsed, and its worker tells whether it may still extend.
   lapse: 'update piecework_task set state = 3, wakeAt = null, worker = ?, deaths = ? where id = ?',
-  kill: `update piecework_task set state = 5, wakeAt = null, wallAt = null, nonce = null, worker = null, slot = ?, deadlineAt = null
-    where id = ?`,
+  kill: `update piecework_task set state = 5, wakeAt = null, wallAt = null, nonce = null, worker = null, slot = ?,
+    deaths = ?, deadlineAt = null where id = ?`,
   addDead: `insert into piecework_dead (task, type, reason, code, error, fingerprint, deadAt)
     values (?, ?, ?, ?, ?, ?, ?)`,
   dropDead: 'delete from piecework_dead where task = ?',

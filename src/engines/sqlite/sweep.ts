@@ -77,7 +77,7 @@ function giveUp(
   history(s, row, event === 'expire' ? 'expired' : 'died', lost(text))
   s.countBatch(row.batch, 'returned')
   if (row.flags & cancelAsked) cancelled(s, event, row)
-  else if (exhausted(s, row)) end(s, event, row, 'spent', lost(text))
+  else if (exhausted(s, row)) end(s, event, { ...row, deaths }, 'spent', lost(text))
   else {
     s.q.lapse.run(worker, deaths, row.id)
     s.count(event, row.type, 'leased', 'ready')
@@ -94,6 +94,18 @@ function passDeadline(s: Session, row: HeldRow): void {
   } else {
     end(s, 'deadline', row, 'deadline', { code: null, text: 'The deadline passed before the task was done.' }, from)
   }
+}
+
+/** Jumps of the wall clock below this are left to the next look at each task that was due on it. */
+const jumpNoticedMs = 500
+
+/**
+ * True when tasks are due on the wall clock and it moved since they were looked at, when `seen` was the wall clock
+ * minus the engine's; null: nobody looked since the store was opened.
+ */
+export function wallMoved(s: Session, seen: number | null): boolean {
+  const movedMs = seen === null ? Number.POSITIVE_INFINITY : Math.abs(s.wallShift - seen)
+  return movedMs > jumpNoticedMs && s.q.wallTasks.get() !== undefined
 }
 
 /** After a jump of the wall clock: gives tasks with a wall-clock instant the engine instant it now means. */
