@@ -79,19 +79,25 @@ const contractLength: Rule = {
   good: [file('src/engine/contract.ts', lines(149))],
 }
 
+/** Lines that do something: what explains them, and the air between them, is not what makes a house too big. */
+const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$|\/\/|\/?\*)/.test(line)).length
+
 const wholeSize: Rule = {
-  name: 'src has at most 12 000 lines, not counting the dashboard and the SQS face',
+  name: 'src has at most 12 000 lines of code beside comments, not counting the dashboard and the SQS face',
   cure: 'take something out before you put more in',
   check: (files) => {
     const counted = files.filter(
       (f) => isCode(f) && inFolders(f, 'src') && !inFolders(f, 'src/server/dashboard', 'src/server/sqs'),
     )
-    const total = counted.reduce((sum, f) => sum + lineCount(f.text), 0)
+    const total = counted.reduce((sum, f) => sum + codeLines(f.text), 0)
     return total > 12_000 ? [{ path: 'src', found: `${total} lines` }] : []
   },
-  bad: [file('src/queue/a.ts', lines(6000)), file('src/queue/b.ts', lines(6001))],
+  bad: [file('src/queue/a.ts', lines(6000, 'a()')), file('src/queue/b.ts', lines(6001, '// b\nb()'))],
   bites: 1,
-  good: [file('src/queue/a.ts', lines(12_000)), file('src/server/dashboard/a.ts', lines(300))],
+  good: [
+    file('src/queue/a.ts', lines(12_000, '  a()\n\n  // a\n  /** b */')),
+    file('src/server/dashboard/a.ts', lines(300, 'a()')),
+  ],
 }
 
 export const sizeRules = [lineLength, fileLength, functionLength, contractLength, wholeSize]

@@ -1,4 +1,4 @@
-// Notices when the write-ahead log grows without end, and names the process whose open read keeps it from starting over.
+// Notices when the write-ahead log grows without end, and names the process whose read keeps it from starting over.
 import { readFileSync, statSync } from 'node:fs'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
