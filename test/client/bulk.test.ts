@@ -2,7 +2,6 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import type { Connection } from '../../dist/queue/connection.js'
-import { enqueueText, enqueueTexts } from '../../dist/queue/texts.js'
 import { openStore, refusalOf } from './store.js'
 
 /** Notes the sizes of the engine's calls and how many ran at once. */
@@ -167,30 +166,5 @@ describe('enqueueMany', () => {
     expect((await refusalOf(mail.enqueueMany([1], () => wrong))).message).toContain('"priority"')
     expect(await mail.enqueueMany([])).toEqual({ enqueued: 0, duplicates: 0 })
     expect(await mail.enqueueMany([1], () => undefined)).toEqual({ enqueued: 1, duplicates: 0 })
-  })
-})
-
-describe('payloads that are text already', () => {
-  it('are stored as written, once per identity of their batch', async () => {
-    const { pw, connection } = await openStore()
-    const text = '{"big": 12345678901234567890.0, "a":1,\t"a":2}'
-    const items = ['x', 'y', 'x'].map((identity) => ({ text, identity, options: { batch: 'b' } }))
-    expect(await enqueueTexts(connection, 'mail', items)).toEqual({ enqueued: 2, duplicates: 1 })
-    const page = await connection.ports.engine.select('task', { queue: 'mail' }, null)
-    expect(page.items.map((row) => row.payload)).toEqual([text, text])
-    const { id } = await enqueueText(connection, 'mail', { text: '"z"', options: { type: 't' } })
-    expect(await pw.queue('mail').get(id)).toMatchObject({ payload: 'z', type: 't' })
-  })
-
-  it.each([
-    ['{"a":', 'PW_JSON_INVALID'],
-    ['"\ud800"', 'PW_JSON_INVALID'],
-    ['['.repeat(65) + ']'.repeat(65), 'PW_PAYLOAD_TOO_DEEP'],
-    [`"${'x'.repeat(1_048_576)}"`, 'PW_PAYLOAD_TOO_LARGE'],
-  ])('that cannot be kept are refused by index', async (text, code) => {
-    const { connection } = await openStore({ url: 'sqlite::memory:' })
-    const refusal = await refusalOf(enqueueTexts(connection, 'mail', [{ text: '1' }, { text }]))
-    expect(refusal).toMatchObject({ code, details: { index: 1, enqueued: 1 } })
-    expect(await refusalOf(enqueueText(connection, 'mail', { text }))).toMatchObject({ code })
   })
 })
