@@ -2,14 +2,18 @@
 
 import type { Clock } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
-import { Bury, type Delivery, Release } from '../task/handler.js'
+import { policyInForce } from '../queue/policy.js'
+import type { Worker, WorkerOptions } from '../queue/seam.js'
+import { Bury, type Delivery, type Handler, Release } from '../task/handler.js'
 import { errorBytesMax } from '../task/limits.js'
 import { type Ended, type Running, start } from './child.js'
+import { numberHeader, refusedHeader } from './feed.js'
 import { itemText } from './fields.js'
 import type { Gate } from './gate.js'
 import type { Format } from './items.js'
 import { escaped, type Template } from './placeholders.js'
 import type { Results, Told } from './results.js'
+import type { Store } from './store.js'
 
 /** How items reach COMMAND. */
 export interface Manner {
@@ -19,6 +23,25 @@ export interface Manner {
   by: 'place' | 'arg' | 'stdin'
   /** Where COMMAND was found; null when its first word holds a placeholder. */
   file: string | null
+}
+
+/** Starts a worker whose handler is COMMAND: it gets the text as it was enqueued, because parsing rounds large numbers. */
+export function workWith(store: Store, queue: string, caller: Caller, options: WorkerOptions): Worker {
+  const { connection } = store
+  const handler: Handler<unknown> = (payload, delivery) => caller.handle(payload as string, delivery)
+  const worker = connection.startWorker({
+    ports: connection.ports,
+    queue,
+    handlers: new Map([['*', handler]]),
+    types: options.types ?? null,
+    decode: (_type, text) => text,
+    prepared: policyInForce(connection, queue),
+    options,
+    stopped: () => connection.dismiss(worker),
+  })
+  connection.working()
+  connection.employ(worker)
+  return worker
 }
 
 /** How long a COMMAND that was told to end has until it is killed. */
@@ -59,10 +82,15 @@ export class Caller {
     for (const running of this.#running) running.stop(killMs)
   }
 
+  /** Resolves when no COMMAND runs any more. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#running].map((running) => running.ended))
+  }
+
   /** The handler: returns to ack, throws otherwise. */
   async handle(payload: string, delivery: Delivery): Promise<void> {
     const { order } = this.results
-    const number = Number(delivery.headers.number)
+    const number = Number(delivery.headers[numberHeader] ?? 0)
     order.begin(delivery.id, number)
     if (!(await this.gate.enter())) throw new Release()
     let told: Told
@@ -103,7 +131,7 @@ export class Caller {
     }
     const input = by === 'stdin' ? `${structured ? payload : item}\n` : null
     try {
-      told.words = this.#words(item, structured ? payload : null, number, delivery.headers.refused)
+      told.words = this.#words(item, structured ? payload : null, number, delivery.headers[refusedHeader])
       const running = await start(this.clock, { words: told.words, file, input, env: this.#environment(delivery) })
       const ended = await this.#watched(running, delivery.signal)
       if (input !== null) told.sent = Buffer.byteLength(input)

@@ -8,6 +8,10 @@ import type { Input } from './input.js'
 import type { Item } from './items.js'
 import type { Store } from './store.js'
 
+/** What a run notes beside a payload: the item's number, and why it cannot run. */
+export const numberHeader = 'piecework-number'
+export const refusedHeader = 'piecework-refused'
+
 /** Text of one chunk, in UTF-16 units. */
 const chunkTextMax = 1_048_576
 
@@ -66,9 +70,10 @@ export class Feed {
     if (this.#chunk.length === 0) this.#chunkFrom = this.read + 1
     const place = ++this.read
     const number = this.#shifted || place <= this.#mark ? this.#mark + place : place
-    const headers = JSON.stringify(refused === null ? { number: String(number) } : { number: String(number), refused })
+    const headers: Record<string, string> = { [numberHeader]: String(number) }
+    if (refused !== null) headers[refusedHeader] = refused
     const identity = this.#identities.of(payload)
-    this.#chunk.push({ queue: this.#batch, payload, headers, batch: this.#batch, identity })
+    this.#chunk.push({ queue: this.#batch, payload, headers: JSON.stringify(headers), batch: this.#batch, identity })
     this.#chunkText += payload.length
   }
 

@@ -1,17 +1,33 @@
 #!/usr/bin/env node
 // The command line's entry: finds the command, runs it, and turns every refusal into one error and one exit code.
 import { Command, CommanderError } from 'commander'
+import { PieceworkError } from '../ground/errors.js'
+import { batchCommand } from './commands/batch.js'
 import { deadCommand } from './commands/dead.js'
 import { enqueueCommand } from './commands/enqueue.js'
 import { explainCommand } from './commands/explain.js'
+import { queueCommand } from './commands/queue.js'
 import { runCommand } from './commands/run.js'
 import { statusCommand } from './commands/status.js'
+import { taskCommand } from './commands/task.js'
 import { versionCommand, versionOf } from './commands/version.js'
+import { workCommand } from './commands/work.js'
 import { errorText, exitOf } from './print.js'
 import { common, refusalOf, setWordsAfter } from './program.js'
 
 /** In the order in which --help lists them. */
-const commands = [runCommand, enqueueCommand, statusCommand, deadCommand, explainCommand, versionCommand]
+const commands = [
+  runCommand,
+  enqueueCommand,
+  workCommand,
+  statusCommand,
+  queueCommand,
+  taskCommand,
+  deadCommand,
+  batchCommand,
+  explainCommand,
+  versionCommand,
+]
 
 /** What the parser would have printed; shown only when it is the help of a command called without a word. */
 let parserText = ''
@@ -57,7 +73,8 @@ async function main(): Promise<void> {
     await program.parseAsync(split(words), { from: 'user' })
   } catch (error) {
     const refusal = error instanceof CommanderError ? refusalOf(error, program, words) : error
-    if (refusal === null) return
+    // `list | head` has what it wanted; a run or a worker says itself what its output's end means.
+    if (refusal === null || (refusal instanceof PieceworkError && refusal.details.gone === true)) return
     const helped = error instanceof CommanderError && error.code === 'commander.help'
     process.exitCode = exitOf(refusal)
     process.stderr.write(helped && !json ? parserText : `${errorText(refusal, json)}\n`)

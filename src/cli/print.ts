@@ -30,7 +30,7 @@ export function written(stream: NodeJS.WritableStream, data: string | Uint8Array
       if (!error) return resolve()
       const closed = (error as NodeJS.ErrnoException).code === 'EPIPE'
       const text = closed ? 'Whoever read the results has gone.' : `The results cannot be written: ${error.message}.`
-      reject(new PieceworkError('PW_OUTPUT_CLOSED', text, {}, { cause: error }))
+      reject(new PieceworkError('PW_OUTPUT_CLOSED', text, { gone: closed }, { cause: error }))
     })
   })
 }
@@ -83,3 +83,6 @@ export function humanMs(ms: number): string {
 
 /** A whole number with thin groups of three digits. */
 export const grouped = (value: number) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ')
+
+/** An instant as programs read it: ISO 8601 in UTC; null stays null. */
+export const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())

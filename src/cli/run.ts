@@ -1,10 +1,9 @@
 // A run: enqueues the input, works on it with COMMAND, shows how far it is, and stops when it is done or told to.
 import { PieceworkError } from '../ground/errors.js'
 import type { Worker } from '../queue/seam.js'
-import type { Handler } from '../task/handler.js'
 import type { BatchRecord } from '../task/records.js'
 import { openIn, prepareBatch, type RunOf, readBatch } from './batch.js'
-import { Caller, type Manner } from './call.js'
+import { Caller, type Manner, workWith } from './call.js'
 import { Feed } from './feed.js'
 import { Gate } from './gate.js'
 import { type Halt, Halting } from './halt.js'
@@ -139,30 +138,15 @@ class Session {
   /** Starts the worker with the first task there is. */
   #hire(): void {
     if (this.#worker !== null || this.#stopping.signal.aborted) return
-    const { connection } = this.#store
     const { concurrency, results } = this.#plan
-    const handler: Handler<unknown> = (payload, delivery) => this.#caller.handle(payload as string, delivery)
-    const worker = connection.startWorker({
-      ports: connection.ports,
-      queue: this.#batch.name,
-      handlers: new Map([['*', handler]]),
-      types: null,
-      // COMMAND gets the text as it was enqueued: parsing would round numbers of 17 digits.
-      decode: (_type, text) => text,
-      prepared: this.#policy(),
-      options: { concurrency: results.keepOrder ? concurrency + this.#heldMax : concurrency, graceMs: patienceMs },
-      stopped: () => connection.dismiss(worker),
+    const worker = workWith(this.#store, this.#batch.name, this.#caller, {
+      concurrency: results.keepOrder ? concurrency + this.#heldMax : concurrency,
+      graceMs: patienceMs,
     })
-    connection.employ(worker)
     worker.ready.catch((error) => this.#end('soon', { exit: exitOf(error), error: error as PieceworkError }))
     worker.on('dead', ({ id }) => this.#results.order.leave(id))
     worker.on('error', (error) => this.#tell(errorText(error, this.#output.json)))
     this.#worker = worker
-  }
-
-  async #policy() {
-    const page = await this.#store.engine.select('queue', { name: this.#batch.name }, null)
-    return (page.items[0] as unknown as { policy: never }).policy
   }
 
   #ended(error: string | null): void {

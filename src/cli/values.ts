@@ -4,12 +4,18 @@ import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
 import { checkWhole, shown } from '../task/limits.js'
 
-const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const unitsMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** `250ms 30s 5m 1h` as whole ms; throws PW_OPTION_INVALID. */
-export function duration(option: string, text: string): number {
+/** `250ms 30s 5m 1h` as whole ms; null for anything else. */
+export function msOf(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text)
-  if (match !== null) return Math.round(Number(match[1]) * (unitMs[match[2] ?? ''] ?? 1))
+  return match === null ? null : Math.round(Number(match[1]) * (unitsMs[match[2] ?? ''] ?? 1))
+}
+
+/** A duration in ms; throws PW_OPTION_INVALID. */
+export function duration(option: string, text: string): number {
+  const ms = msOf(text)
+  if (ms !== null) return ms
   const hint = /^\d+$/.test(text) ? ` Did you mean "${text}s"?` : ''
   throw new PieceworkError(
     'PW_OPTION_INVALID',

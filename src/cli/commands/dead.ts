@@ -3,13 +3,15 @@ import type { Command } from 'commander'
 import type { Change } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
+import { checkPayloadText } from '../../task/payload.js'
 import type { HistoryRecord, TaskRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
 import { filtered, filterOf, guarded, limitOf, refuseUnmeant } from '../filters.js'
 import { queueNamed, taskNamed, tasksOf } from '../names.js'
-import { type Output, oneLine, table } from '../print.js'
+import { isoOf, type Output, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
+import { errorGroups } from '../report.js'
 import { withStore } from '../store.js'
 import { whole } from '../values.js'
 
@@ -21,6 +23,9 @@ export function deadCommand(program: Command): void {
   acts(filtered(list, 'dead').option('--limit <n>', 'so many at most'), listAct)
   const show = dead.command('show').description('show one dead letter with the history of its deliveries')
   acts(show.argument('<queue-or-id>').argument('[id]'), showAct)
+  acts(queue('groups', 'the kinds of errors among dead letters, the most frequent first'), groupsAct)
+  const edit = dead.command('edit').description('give a dead letter another payload; redrive it afterwards')
+  acts(edit.argument('<id>').argument('<json>'), editAct)
   const redrive = queue('redrive', 'make dead letters ready again, with a new budget of deliveries')
   const paced = redrive.option('--per-second <n>', 'so many a second, not all at once')
   acts(guarded(filtered(paced, 'dead')), (...call) => changeAct('redrive', ...call))
@@ -35,7 +40,6 @@ export function deadLine(row: TaskRecord): string {
   return jsonWith(shape, 'payload', row.payload)
 }
 
-const isoOf = (at: number | null) => (at === null ? null : new Date(at).toISOString())
 const firstLine = (text: string | null) => (text === null ? null : oneLine(text.split('\n', 1)[0] ?? '').slice(0, 100))
 
 const listAct: Act = async ({ url, output }, [word], options) =>
@@ -62,10 +66,7 @@ const showAct: Act = async ({ url, output }, [first, second], _options) =>
   withStore(url, { create: false }, async (store) => {
     const queue = second === undefined ? null : (await queueNamed(store, first)).name
     const id = String(second ?? first)
-    const row = await taskNamed(store, id, queue)
-    if (row.state !== 'dead') {
-      throw new PieceworkError('PW_TASK_GONE', `Task ${id} is not dead: it is ${row.state}.`, { id, state: row.state })
-    }
+    const row = deadOne(await taskNamed(store, id, queue))
     const history = (await store.engine.select('history', { ids: [id] }, null)).items as unknown as HistoryRecord[]
     const past = history.map(({ task: _, startedAt, endedAt, ...rest }) => ({
       ...rest,
@@ -102,6 +103,30 @@ function letterOf(row: TaskRecord, history: { [column: string]: unknown }[]): st
   if (rows.length > 0) lines.push('', table(['delivery', 'outcome', 'worker', 'ended at', 'error'], rows))
   if (row.error !== null) lines.push('', ...row.error.split('\n').map(oneLine))
   return lines.join('\n')
+}
+
+const groupsAct: Act = async ({ url, output }, [word]) =>
+  withStore(url, { create: false }, async (store) => {
+    const groups = await errorGroups(store, word === undefined ? {} : { queue: (await queueNamed(store, word)).name })
+    if (output.json) for (const group of groups) await output.value(group)
+    else await output.result(table(['fingerprint', 'count', 'error', 'for example'], groups.map(Object.values)))
+    return 0
+  })
+
+const editAct: Act = async ({ url, output }, [id, json]) => {
+  const payload = checkPayloadText(String(json))
+  return withStore(url, { create: false }, async (store) => {
+    const row = deadOne(await taskNamed(store, String(id), null))
+    const { engine, connection } = store
+    await engine.amend({ ids: [row.id] }, { do: 'edit', payload }, connection.actor, { max: 1, dryRun: false })
+    await (output.json ? output.value({ id: row.id, edited: true }) : output.result(`${row.id} edited`))
+    return 0
+  })
+}
+
+function deadOne(row: TaskRecord): TaskRecord {
+  if (row.state === 'dead') return row
+  throw new PieceworkError('PW_TASK_GONE', `Task ${row.id} is not dead: it is ${row.state}.`, { id: row.id })
 }
 
 async function changeAct(

@@ -1,21 +1,33 @@
 // `piecework status`: how the queues and workers of a store stand.
 import type { Command } from 'commander'
-import { type Status, statusOf } from '../figures.js'
+import { pause } from '../../ground/clock.js'
+import { type Counted, type Status, statusOf } from '../figures.js'
 import { queueNamed } from '../names.js'
 import { humanMs, table } from '../print.js'
 import { acts } from '../program.js'
 import { withStore } from '../store.js'
+
+const watchEveryMs = 1000
 
 export function statusCommand(program: Command): void {
   const command = program
     .command('status')
     .description('show how the queues and workers stand')
     .argument('[queue]', 'only this queue')
-  acts(command, async ({ url, output }, [word]) =>
+    .option('--watch', 'again every second, until Ctrl-C')
+  acts(command, async ({ url, output }, [word], { watch }) =>
     withStore(url, { create: false }, async (store) => {
       const queue = word === undefined ? null : (await queueNamed(store, word)).name
-      const { status } = await statusOf(store, queue, null)
-      await (output.json ? output.value(status) : output.result(pageOf(status)))
+      const ending = new AbortController()
+      if (watch === true) process.once('SIGINT', () => ending.abort())
+      for (let before: Counted | null = null; !ending.signal.aborted; ) {
+        const { status, counted } = await statusOf(store, queue, before)
+        const page = watch === true && process.stdout.isTTY ? `\u001b[H\u001b[2J${pageOf(status)}` : pageOf(status)
+        await (output.json ? output.value(status) : output.result(page))
+        if (watch !== true) break
+        before = counted
+        await pause(store.clock, watchEveryMs, ending.signal)
+      }
       return 0
     }),
   )

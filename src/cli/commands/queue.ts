@@ -1,0 +1,101 @@
+// `piecework queue`: lists queues, shows and sets their policy, pauses, resumes and purges them.
+import type { Command } from 'commander'
+import { amendAll } from '../../queue/amend.js'
+import { checkName } from '../../task/limits.js'
+import type { QueueRecord } from '../../task/records.js'
+import { confirm } from '../confirm.js'
+import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
+import { queueNamed } from '../names.js'
+import { oneLine, table } from '../print.js'
+import { type Act, acts, type Context } from '../program.js'
+import { fieldNamed, patchOf } from '../settings.js'
+import { type Store, withStore } from '../store.js'
+
+export function queueCommand(program: Command): void {
+  const queue = program.command('queue').description('list queues, set their policy, pause, resume, purge')
+  acts(queue.command('list').description('list the queues'), list)
+  const one = (name: string, summary: string) => queue.command(name).description(summary).argument('<queue>')
+  acts(one('show', 'show its policy, and where each setting comes from'), show)
+  const set = one('set', "set fields of the operator's policy, which wins over the code's: lease=1m deliveries=10")
+  acts(set.argument('<setting...>', 'FIELD=VALUE'), setAct)
+  acts(one('unset', "take fields out of the operator's policy, or all of it").argument('[field...]'), unset)
+  acts(one('pause', 'no claims until it is resumed; what runs goes on'), (...call) => paused(true, ...call))
+  acts(one('resume', 'let claims go on'), (...call) => paused(false, ...call))
+  acts(guarded(filtered(one('purge', 'remove tasks that nobody holds; leased and dead ones stay'), 'open')), purge)
+}
+
+/** Runs `work` on a queue that has to exist. */
+const onQueue = (context: Context, name: unknown, work: (store: Store, queue: QueueRecord) => Promise<void>) =>
+  withStore(context.url, { create: false }, async (store) => {
+    await work(store, await queueNamed(store, name))
+    return 0
+  })
+
+const shapeOf = ({ name, paused, createdAt }: QueueRecord) => ({
+  queue: name,
+  paused,
+  createdAt: new Date(createdAt).toISOString(),
+})
+
+const list: Act = async ({ url, output }) =>
+  withStore(url, { create: false }, async (store) => {
+    const queues = (await store.engine.select('queue', {}, null)).items as unknown as QueueRecord[]
+    const shapes = queues.map(shapeOf)
+    if (output.json) for (const shape of shapes) await output.value(shape)
+    else await output.result(table(['queue', 'paused', 'created at'], shapes.map(Object.values)))
+    return 0
+  })
+
+const show: Act = (context, [name]) => onQueue(context, name, (_, queue) => told(context, queue))
+
+async function told({ output }: Context, queue: QueueRecord): Promise<void> {
+  const { policy, code, operator } = queue
+  if (output.json) return output.value({ ...shapeOf(queue), policy, code, operator })
+  const layers = [operator, code] as (Record<string, unknown> | null)[]
+  const rows = Object.entries(policy).map(([field, value]) => {
+    const from = ['operator', 'code'].find((_, index) => layers[index]?.[field] !== undefined) ?? 'default'
+    return [field, value === null ? 'none' : oneLine(JSON.stringify(value)), from]
+  })
+  await output.result(`${queue.name}${queue.paused ? ' (paused)' : ''}\n${table(['field', 'value', 'from'], rows)}`)
+}
+
+/** A queue may get its policy before its first task. */
+const setAct: Act = async (context, [name, settings]) => {
+  const queue = checkName('queue name', name)
+  const patch = patchOf(settings as string[])
+  return withStore(context.url, { create: false }, async (store) => {
+    await store.client.queue(queue).configure(patch)
+    await told(context, await queueNamed(store, queue))
+    return 0
+  })
+}
+
+const unset: Act = (context, [name, fields]) =>
+  onQueue(context, name, async (store, { name: queue }) => {
+    const named = (fields as string[]).map((field) => fieldNamed(field))
+    const patch = named.length === 0 ? { operator: null } : { unset: named }
+    const { engine, connection } = store
+    await told(context, (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord)
+  })
+
+const paused = (value: boolean, ...[context, [name]]: Parameters<Act>) =>
+  onQueue(context, name, async (store, { name: queue }) => {
+    await (value ? store.client.queue(queue).pause() : store.client.queue(queue).resume())
+    const { output } = context
+    await (output.json
+      ? output.value({ queue, paused: value })
+      : output.result(`${queue} ${value ? 'paused' : 'resumed'}`))
+  })
+
+const purge: Act = (context, [name], options) =>
+  onQueue(context, name, async (store, { name: queue }) => {
+    const { output } = context
+    const filter = filterOf(queue, options)
+    refuseUnmeant('queue purge', filter, options)
+    const there = await amendAll(store.connection, filter, { do: 'purge' }, true)
+    const dryRun = options.dryRun === true
+    if (!dryRun) await confirm(there.changed, `purge queue ${queue}`, options.yes === true)
+    const { changed } = dryRun ? there : await amendAll(store.connection, filter, { do: 'purge' }, false)
+    if (output.json) await output.value(dryRun ? { purged: changed, dryRun } : { purged: changed })
+    else await output.result(`${changed} ${dryRun ? 'would be purged' : 'purged'}`)
+  })

@@ -1,0 +1,81 @@
+// `piecework task`: lists tasks, shows one, cancels some.
+import type { Command } from 'commander'
+import type { HistoryRecord, TaskRecord } from '../../task/records.js'
+import { filtered, filterOf, limitOf, refuseUnmeant } from '../filters.js'
+import { queueNamed, taskNamed, tasksOf } from '../names.js'
+import { isoOf, oneLine, table } from '../print.js'
+import { type Act, acts } from '../program.js'
+import { jsonWith } from '../raw.js'
+import { withStore } from '../store.js'
+
+export function taskCommand(program: Command): void {
+  const task = program.command('task').description('list tasks, show one, cancel some')
+  const list = task.command('list').description('list tasks, the oldest first').argument('[queue]', 'default: all')
+  acts(filtered(list, 'open').option('--limit <n>', 'so many at most', '100'), listAct)
+  acts(task.command('show').description('show one task with the history of its deliveries').argument('<id>'), showAct)
+  const cancel = task.command('cancel').description('end tasks; one that runs is asked to end').argument('<queue>')
+  acts(filtered(cancel, 'open').option('--all', 'all of the queue: without a filter this has to be said'), cancelAct)
+}
+
+/** A task for programs: instants as text, the payload as it was written. */
+function shapeOf(row: TaskRecord): Record<string, unknown> {
+  const { payload: _, place: _place, fence: _fence, spent: _spent, number, progress, headers, ...rest } = row
+  return {
+    ...rest,
+    deliveries: number,
+    enqueuedAt: isoOf(row.enqueuedAt),
+    dueAt: isoOf(row.dueAt),
+    deadlineAt: isoOf(row.deadlineAt),
+    leaseEndsAt: isoOf(row.leaseEndsAt),
+    deadAt: isoOf(row.deadAt),
+    progress: progress === null ? null : JSON.parse(progress),
+    headers: headers === null ? {} : JSON.parse(headers),
+  }
+}
+
+const listAct: Act = async ({ url, output }, [name], options) =>
+  withStore(url, { create: false }, async (store) => {
+    const queue = name === undefined ? null : (await queueNamed(store, name)).name
+    const rows: unknown[][] = []
+    for await (const row of tasksOf(store, filterOf(queue, options), limitOf(options))) {
+      if (output.json) await output.result(jsonWith(shapeOf(row), 'payload', row.payload))
+      else rows.push([row.id, row.queue, row.type, row.state, row.number, row.key, oneLine(row.payload).slice(0, 80)])
+    }
+    if (!output.json) await output.result(table(['id', 'queue', 'type', 'state', 'deliveries', 'key', 'payload'], rows))
+    return 0
+  })
+
+const showAct: Act = async ({ url, output }, [id]) =>
+  withStore(url, { create: false }, async (store) => {
+    const row = await taskNamed(store, String(id), null)
+    const past = (await store.engine.select('history', { ids: [row.id] }, null)).items as unknown as HistoryRecord[]
+    const history = past.map(({ task: _, startedAt, endedAt, ...rest }) => ({
+      ...rest,
+      startedAt: isoOf(startedAt),
+      endedAt: isoOf(endedAt),
+    }))
+    const shape = { ...shapeOf(row), history }
+    if (output.json) await output.result(jsonWith(shape, 'payload', row.payload))
+    else {
+      const facts = Object.entries({ ...shape, payload: row.payload }).filter(
+        ([, value]) => value != null && value !== '',
+      )
+      const lines = facts.map(([name, value]) => {
+        return `${name.padEnd(12)} ${oneLine(typeof value === 'string' ? value : JSON.stringify(value))}`
+      })
+      await output.result(lines.join('\n'))
+    }
+    return 0
+  })
+
+const cancelAct: Act = async ({ url, output }, [name], options) =>
+  withStore(url, { create: false }, async (store) => {
+    const queue = (await queueNamed(store, name)).name
+    const { queue: _, states, ...filter } = filterOf(queue, options)
+    refuseUnmeant('task cancel', { ...filter, states }, options)
+    const wanted = options.all === true ? { all: true as const } : { ...filter, state: states }
+    const answer = await store.client.queue(queue).cancel(wanted)
+    const { cancelled, asked } = answer
+    await (output.json ? output.value(answer) : output.result(`${cancelled} cancelled, ${asked} asked to end`))
+    return 0
+  })

@@ -1,0 +1,109 @@
+// Works on queues until told to stop or nothing is left: the workers of one process, their signals and their end.
+import { pathToFileURL } from 'node:url'
+import { errorTable, PieceworkError } from '../ground/errors.js'
+import type { Worker } from '../queue/seam.js'
+import type { Handler } from '../task/handler.js'
+import { shown } from '../task/limits.js'
+import { Caller, type Manner, workWith } from './call.js'
+import { Gate } from './gate.js'
+import { errorText, exitOf, type Output } from './print.js'
+import { Progress, stderrScreen } from './progress.js'
+import { Results } from './results.js'
+import type { Store } from './store.js'
+
+export interface WorkPlan {
+  queues: readonly string[]
+  /** A handler from a file, or how tasks reach COMMAND. */
+  by: { handler: Handler<unknown> } | { manner: Manner }
+  concurrency: number
+  graceMs: number
+  types: readonly string[] | undefined
+  untilDrained: boolean
+}
+
+/** What others may ask about a process that works. */
+export interface Shift {
+  /** True when every worker claims and its last claim was answered. */
+  ready(): boolean
+  ended: Promise<number>
+  /** First: no new claims, running ones get the grace time. Again: they get none. */
+  stop(): void
+}
+
+/** The default export of a handler file; throws PW_HANDLER_INVALID. */
+export async function handlerIn(file: string): Promise<Handler<unknown>> {
+  let loaded: { default?: unknown }
+  try {
+    loaded = await import(pathToFileURL(file).href)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new PieceworkError('PW_HANDLER_INVALID', `${file} cannot be loaded: ${why}`, { file }, { cause: error })
+  }
+  const handler = loaded.default
+  if (typeof handler === 'function' || (typeof handler === 'object' && handler !== null))
+    return handler as Handler<unknown>
+  throw new PieceworkError('PW_HANDLER_INVALID', `The default export of ${file} is ${shown(handler)}.`, { file })
+}
+
+/** Starts the workers; the store stays open until `ended` has resolved. */
+export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
+  const { clock, client } = store
+  const { concurrency, graceMs, types } = plan
+  let failed: PieceworkError | null = null
+  let signals = 0
+  const over = new AbortController()
+  const caller = 'manner' in plan.by ? callerFor(store, plan.by.manner, plan, output, (error) => fail(error)) : null
+  const workers = plan.queues.map((queue): Worker => {
+    if (caller !== null) return workWith(store, queue, caller, { concurrency, graceMs, types })
+    return client.queue(queue).work((plan.by as { handler: Handler<unknown> }).handler, { concurrency, graceMs, types })
+  })
+  const fail = (error: PieceworkError) => {
+    failed ??= error
+    over.abort()
+  }
+  for (const worker of workers) {
+    worker.ready.catch(fail)
+    worker.on('error', (error) => {
+      if (error instanceof PieceworkError && !error.retryable && 'exit' in errorTable[error.code]) return fail(error)
+      output.say(errorText(error, output.json))
+    })
+  }
+  const stopped = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve(), { once: true }))
+  const run = async (): Promise<number> => {
+    let dead = 0
+    const drain = async (queue: string) => {
+      dead += (await client.queue(queue).drained({ signal: over.signal })).dead
+    }
+    const goal: Promise<unknown> = plan.untilDrained ? Promise.all(plan.queues.map(drain)) : stopped
+    // A wait that was given up is no error.
+    await Promise.race([goal.catch((error) => over.signal.aborted || fail(error)), stopped])
+    await Promise.all(workers.map((worker) => worker.stop({ graceMs: signals > 1 ? 0 : graceMs })))
+    await caller?.idle()
+    if (failed === null) return dead > 0 ? 1 : 0
+    output.say(errorText(failed, output.json))
+    return exitOf(failed)
+  }
+  return {
+    ready: () => workers.every((worker) => worker.health().ready),
+    ended: run(),
+    stop() {
+      signals++
+      over.abort()
+      if (signals > 1) for (const worker of workers) worker.stop({ graceMs: 0 }).catch(fail)
+      else clock.after(graceMs, () => caller?.stopAll())
+    },
+  }
+}
+
+function callerFor(
+  store: Store,
+  manner: Manner,
+  { concurrency, queues }: WorkPlan,
+  output: Output,
+  hopeless: (error: PieceworkError) => void,
+): Caller {
+  const silent = new Progress(store.clock, stderrScreen, () => Promise.reject(new Error('never asked')))
+  const options = { keepOrder: false, tag: false, folder: null, log: null, quiet: false, heldMax: 0 }
+  const gate = new Gate(store.clock, concurrency * queues.length, null)
+  return new Caller(store.clock, manner, gate, new Results(options, output, silent), { hopeless, ended() {} })
+}

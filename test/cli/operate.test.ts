@@ -1,0 +1,142 @@
+// queue, task, batch, dead groups and edit, status --watch: what an operator does from the command line.
+import { describe, expect, it } from 'vitest'
+import { numbers, room, until } from './cli.js'
+
+describe('queue', () => {
+  it('shows where each setting comes from, sets and unsets them in either spelling', async () => {
+    const { run } = room()
+    await run(['enqueue', 'q', '1'])
+    const set = await run([
+      'queue',
+      'set',
+      'q',
+      'lease=1m',
+      'deliveries=none',
+      'backoff.base=5s',
+      'perKey.onDead=hold',
+      '--json',
+    ])
+    expect(set.json()[0]).toMatchObject({
+      queue: 'q',
+      policy: {
+        leaseMs: 60_000,
+        deliveriesMax: null,
+        backoff: { baseMs: 5000, factor: 3 },
+        perKey: { onDead: 'hold', width: 1 },
+      },
+      operator: { leaseMs: 60_000, deliveriesMax: null, backoff: { baseMs: 5000 }, perKey: { onDead: 'hold' } },
+    })
+    expect((await run(['queue', 'unset', 'q', 'lease', 'deliveriesMax', '--json'])).json()[0]?.operator).toEqual({
+      backoff: { baseMs: 5000 },
+      perKey: { onDead: 'hold' },
+    })
+    expect((await run(['queue', 'show', 'q'])).stdout).toMatch(/leaseMs +30000 +default\n[\s\S]*backoff .* operator/)
+    expect((await run(['queue', 'unset', 'q', '--json'])).json()[0]?.operator).toBeNull()
+    for (const [setting, code] of [
+      ['laese=1m', 'PW_OPTION_UNKNOWN'],
+      ['lease=soon', 'PW_OPTION_INVALID'],
+      ['lease', 'PW_OPTION_INVALID'],
+    ]) {
+      const refused = await run(['queue', 'set', 'q', setting ?? '', '--json'])
+      expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([2, code])
+    }
+  }, 60_000)
+
+  it('pauses and resumes; purges what nobody holds', async () => {
+    const { run } = room()
+    await run(['enqueue', 'q', '1', '2', '3'])
+    expect((await run(['queue', 'pause', 'q', '--json'])).json()).toEqual([{ queue: 'q', paused: true }])
+    expect((await run(['queue', 'list', '--json'])).json()).toMatchObject([{ queue: 'q', paused: true }])
+    const [queue] = (await run(['status', '--json'])).json()[0]?.queues ?? []
+    expect(queue.paused).toBe(true)
+    await run(['queue', 'resume', 'q'])
+    expect((await run(['queue', 'purge', 'q', '--json'])).code).toBe(2)
+    expect((await run(['queue', 'purge', 'q', '--all', '-n', '--json'])).json()).toEqual([{ purged: 3, dryRun: true }])
+    expect((await run(['queue', 'purge', 'q', '--all', '--yes', '--json'])).json()).toEqual([{ purged: 3 }])
+    expect((await run(['status', 'q', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 0, drained: true })
+  }, 60_000)
+})
+
+describe('task', () => {
+  it('lists by filter, shows one, cancels what is meant', async () => {
+    const { run } = room()
+    await run(['enqueue', 'q', '{"n":12345678901234567890}', '--type', 't', '--key', 'k'])
+    await run(['enqueue', 'q', '1', '2', '--delay', '1h'])
+    const [task] = (await run(['task', 'list', 'q', '--state', 'ready', '--json'])).json()
+    expect(task).toMatchObject({ queue: 'q', type: 't', key: 'k', state: 'ready', deliveries: 0, worker: null })
+    const shown = await run(['task', 'show', task?.id, '--json'])
+    expect(shown.stdout).toContain('"payload":{"n":12345678901234567890}}')
+    expect(shown.json()[0]?.history).toEqual([])
+    expect((await run(['task', 'show', '1', '--json'])).code).toBe(2)
+    expect((await run(['task', 'cancel', 'q', '--json'])).code).toBe(2)
+    expect((await run(['task', 'cancel', 'q', '--id', task?.id, '--json'])).json()).toEqual([
+      { cancelled: 1, asked: 0 },
+    ])
+    expect((await run(['task', 'cancel', 'q', '--state', 'scheduled', '--json'])).json()).toEqual([
+      { cancelled: 2, asked: 0 },
+    ])
+    expect((await run(['task', 'list', '--json'])).json()).toEqual([])
+  }, 60_000)
+})
+
+describe('batch', () => {
+  it('lists, shows, and forgets, after which the items run again', async () => {
+    const { run, lines, path } = room()
+    const words = ['run', '-q', '--batch', 'b', '--', 'sh', '-c', `echo $0 >> ${path('log')}`]
+    await run(words, { input: numbers(3) })
+    expect((await run(['batch', 'list', '--json'])).json()).toMatchObject([
+      { batch: 'b', total: 3, done: 3, dead: 0, open: 0, info: { input: '-' } },
+    ])
+    expect((await run(['batch', 'show', 'b', '--json'])).json()[0]).toMatchObject({
+      batch: 'b',
+      retries: 0,
+      finishedAt: expect.any(String),
+    })
+    await run(words, { input: numbers(3) })
+    expect(lines('log')).toHaveLength(3)
+    expect((await run(['batch', 'forget', 'b', '--json'])).json()).toEqual([{ batch: 'b', forgotten: true }])
+    expect((await run(['batch', 'show', 'b'])).code).toBe(2)
+    await run(words, { input: numbers(3) })
+    expect(lines('log')).toHaveLength(6)
+  }, 60_000)
+})
+
+describe('dead letters', () => {
+  it('are grouped by error, edited, and run with what was edited', async () => {
+    const { run } = room()
+    const script = 'test $0 = fixed || { echo "no $0 here" >&2; exit 65; }; echo $0'
+    await run(['run', '-q', '--batch', 'b', '--', 'sh', '-c', script], { input: numbers(3) })
+    const groups = (await run(['dead', 'groups', 'b', '--json'])).json()
+    expect(groups).toEqual([
+      { fingerprint: expect.any(String), count: 3, error: 'exit 65: no 1 here', example: expect.any(String) },
+    ])
+    const id = groups[0]?.example
+    expect((await run(['dead', 'edit', id, '{', '--json'])).code).toBe(2)
+    expect((await run(['dead', 'edit', id, '"fixed"', '--json'])).json()).toEqual([{ id, edited: true }])
+    await run(['dead', 'redrive', 'b', '--id', id, '--yes'])
+    const again = await run(['run', '--batch', 'b', '--', 'sh', '-c', script], { input: numbers(3) })
+    expect([again.code, again.stdout]).toEqual([1, 'fixed\n'])
+  }, 60_000)
+})
+
+it('status --watch goes on until Ctrl-C, with rates from the second look on', async () => {
+  const { run, start } = room()
+  await run(['enqueue', 'q', '1'])
+  const watching = start(['status', '--watch', '--json'])
+  await until('two looks', () => watching.stdout.split('\n').length > 2)
+  watching.child.kill('SIGINT')
+  const ended = await watching.finished
+  expect(ended.code).toBe(0)
+  const [first, second] = ended.json()
+  expect([first?.queues[0].donePerSecond, second?.queues[0].donePerSecond]).toEqual([null, 0])
+}, 60_000)
+
+it('a reader that leaves early is no error of a list', async () => {
+  const { run, start } = room()
+  const items = Array.from({ length: 20_000 }, (_, index) => `${index} ${'x'.repeat(50)}\n`).join('')
+  await run(['enqueue', 'q', '--input', '-'], { input: items })
+  const { child, finished } = start(['task', 'list', 'q', '--json', '--limit', '20000'])
+  child.stdout?.once('data', () => child.stdout?.destroy())
+  const { code, stderr } = await finished
+  expect([code, stderr]).toEqual([0, ''])
+}, 60_000)

@@ -1,0 +1,184 @@
+// `work`: a handler file or a COMMAND, one process or several, until drained, under signals and probes.
+import { expect, it } from 'vitest'
+import { type Room, room, until } from './cli.js'
+
+const handler = `
+import { appendFileSync } from 'node:fs'
+export default async (payload, delivery) => {
+  appendFileSync('log', JSON.stringify([payload, delivery.type, process.pid]) + '\\n')
+  if (payload === 'bad') throw Object.assign(new Error('no good'), { name: 'Bury' })
+  if (payload === 'long') await new Promise((resolve) => {
+    const timer = setTimeout(resolve, 60_000)
+    delivery.signal.addEventListener('abort', () => { clearTimeout(timer); resolve() })
+  })
+}
+`
+const entries = (here: Room) => here.lines('log').map((line) => JSON.parse(line) as [unknown, string, number])
+const queueOf = async ({ run }: Room, name: string) => (await run(['status', name, '--json'])).json()[0]?.queues[0]
+
+it('ends when its queues are drained: 0, or 1 with dead letters', async () => {
+  const here = room()
+  here.write('h.mjs', handler)
+  const payloads = Array.from({ length: 20 }, (_, index) => String(index))
+  await here.run(['enqueue', 'a', ...payloads])
+  await here.run(['enqueue', 'b', '"x"'])
+  const ended = await here.run(['work', 'a', 'b', '--handler', 'h.mjs', '--until-drained', '--concurrency', '3'])
+  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('working on a, b in')])
+  expect(entries(here)).toHaveLength(21)
+  await here.run(['enqueue', 'a', '"bad"'])
+  expect((await here.run(['work', 'a', '--handler', './h.mjs', '--until-drained'])).code).toBe(1)
+}, 60_000)
+
+it('takes an object of handlers by type, and only the types it is told', async () => {
+  const here = room()
+  here.write(
+    'h.mjs',
+    `${handler}\nconst one = (await import('./one.mjs')).default\n`.replace('export default', 'const all ='),
+  )
+  here.write(
+    'one.mjs',
+    "import { appendFileSync } from 'node:fs'\nexport default { t: () => appendFileSync('log', '[1,\"t\",0]\\n') }",
+  )
+  await here.run(['enqueue', 'q', '1', '--type', 't'])
+  await here.run(['enqueue', 'q', '2', '--type', 'u'])
+  const { child, finished } = here.start(['work', 'q', '--handler', 'one.mjs'])
+  await until('t is done', () => entries(here).length === 1)
+  child.kill('SIGTERM')
+  expect((await finished).code).toBe(0)
+  expect(await queueOf(here, 'q')).toMatchObject({ ready: 1 })
+  here.write('all.mjs', handler)
+  const types = here.start(['work', 'q', '--types', 'u,v', '--handler', 'all.mjs', '--until-drained'])
+  expect((await types.finished).code).toBe(0)
+}, 60_000)
+
+it('gives COMMAND the payload by fields or on stdin, as it was written', async () => {
+  const here = room()
+  await here.run(['enqueue', 'q', '{"id":12345678901234567890}', '--header', 'piecework=x'])
+  const placed = await here.run(['work', 'q', '--until-drained', '--', 'echo', '<{id}>'])
+  expect([placed.code, placed.stdout]).toEqual([0, '<12345678901234567890>\n'])
+  await here.run(['enqueue', 'q', '[1, 2.0]'])
+  const stdin = await here.run(['work', 'q', '--until-drained', '--', 'sh', '-c', 'cat; echo $PIECEWORK_QUEUE'])
+  expect(stdin.stdout).toBe('[1, 2.0]\nq\n')
+}, 60_000)
+
+it('stops cleanly at SIGTERM: running ones get the grace time, the rest goes back uncounted', async () => {
+  const here = room()
+  here.write('h.mjs', handler)
+  await here.run(['enqueue', 'q', '"long"', '"long"', '"long"'])
+  const { child, finished } = here.start(['work', 'q', '--handler', 'h.mjs', '--concurrency', '2', '--grace', '300ms'])
+  await until('two run', () => entries(here).length === 2)
+  child.kill('SIGTERM')
+  expect((await finished).code).toBe(0)
+  expect(await queueOf(here, 'q')).toMatchObject({ leased: 0, dead: 0 })
+  const open = (await here.run(['task', 'list', 'q', '--json'])).json()
+  expect(open.every((task) => task.deaths === 0 && task.releases === 0)).toBe(true)
+}, 60_000)
+
+it('ends COMMANDs that run past the grace time, with their whole group', async () => {
+  const here = room()
+  await here.run(['enqueue', 'q', '1'])
+  const script = `echo $$ >> ${here.path('pids')}; sleep 60 & wait`
+  const { child, finished } = here.start(['work', 'q', '--grace', '200ms', '--', 'sh', '-c', script])
+  await until('it runs', () => here.lines('pids').length === 1)
+  child.kill('SIGTERM')
+  expect((await finished).code).toBe(0)
+  expect(() => process.kill(-Number(here.lines('pids')[0]), 0)).toThrow('ESRCH')
+  expect(await queueOf(here, 'q')).toMatchObject({ ready: 1, leased: 0 })
+}, 60_000)
+
+it('runs several processes as one; a killed one is replaced and its tasks come back', async () => {
+  const here = room()
+  here.write('h.mjs', handler)
+  await here.run(['enqueue', 'q', '"long"', '"long"', '"long"', '"long"'])
+  const { child, finished } = here.start([
+    'work',
+    'q',
+    '--handler',
+    'h.mjs',
+    '--concurrency',
+    '2',
+    '--workers',
+    '2',
+    '--grace',
+    '100ms',
+  ])
+  const pids = () => new Set(entries(here).map(([, , pid]) => pid))
+  await until('two processes run two each', () => pids().size === 2 && entries(here).length >= 4)
+  const [victim] = pids()
+  process.kill(victim as number, 'SIGKILL')
+  await until('another process took over', () => pids().size >= 3 || entries(here).length >= 6)
+  child.kill('SIGTERM')
+  const ended = await finished
+  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('was killed by SIGKILL')])
+  for (const pid of pids()) expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+}, 60_000)
+
+it('takes its processes along when it is killed itself', async () => {
+  const here = room()
+  here.write('h.mjs', handler)
+  await here.run(['enqueue', 'q', '"long"', '"long"'])
+  const { child, finished } = here.start([
+    'work',
+    'q',
+    '--handler',
+    'h.mjs',
+    '--concurrency',
+    '1',
+    '--workers',
+    '2',
+    '--grace',
+    '100ms',
+  ])
+  const pids = () => [...new Set(entries(here).map(([, , pid]) => pid))]
+  await until('both run', () => pids().length === 2)
+  child.kill('SIGKILL')
+  await finished
+  const gone = (pid: number) => {
+    try {
+      process.kill(pid, 0)
+      return false
+    } catch {
+      return true
+    }
+  }
+  await until('both have ended', () => pids().every(gone))
+}, 60_000)
+
+it('answers probes', async () => {
+  const here = room()
+  here.write('h.mjs', handler)
+  for (const more of [[], ['--workers', '2']]) {
+    const started = here.start(['work', 'q', '--handler', 'h.mjs', '--health', '0', ...more])
+    await until('it says where', () => started.stderr.includes('health on'))
+    const url = /health on (\S+)/.exec(started.stderr)?.[1]
+    const ready = async () => (await fetch(`${url}/readyz`)).status
+    for (let tries = 0; tries < 200 && (await ready()) !== 200; tries++);
+    expect(await ready()).toBe(200)
+    const live = await fetch(`${url}/healthz`)
+    expect([live.status, await live.json()]).toEqual([200, { live: true, ready: true }])
+    expect((await fetch(`${url}/other`)).status).toBe(404)
+    started.child.kill('SIGTERM')
+    expect((await started.finished).code).toBe(0)
+  }
+}, 60_000)
+
+it('refuses what cannot work', async () => {
+  const here = room()
+  here.write('broken.mjs', 'export default 5')
+  for (const [words, code, text] of [
+    [['q'], 'PW_USAGE', 'either --handler FILE or -- COMMAND'],
+    [['q', '--handler', 'h.mjs', '--', 'true'], 'PW_USAGE', 'either'],
+    [['q', '--handler', 'none.mjs'], 'PW_HANDLER_INVALID', 'cannot be loaded'],
+    [['q', '--handler', 'broken.mjs'], 'PW_HANDLER_INVALID', '5'],
+    [['q', '--health', 'x', '--handler', 'broken.mjs'], 'PW_HANDLER_INVALID', '5'],
+    [['', '--', 'true'], 'PW_NAME_INVALID', 'empty'],
+  ] as const) {
+    const { code: exit, stderr } = await here.run(['work', '--json', ...words])
+    expect([exit, JSON.parse(stderr).error]).toEqual([
+      2,
+      expect.objectContaining({ code, message: expect.stringContaining(text) }),
+    ])
+  }
+  const missing = await here.run(['work', '--json', 'q', '--', 'no-such-command'])
+  expect([missing.code, JSON.parse(missing.stderr).error.code]).toEqual([127, 'PW_COMMAND_MISSING'])
+}, 60_000)
