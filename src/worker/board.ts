@@ -1,26 +1,21 @@
 // Memory shared with the heartbeat's thread: which deliveries this worker holds, written and cleared without messages.
+import type { Lease } from './pulse.js'
 
 /** One word a slot says whether it holds a delivery: odd is empty, even is held; each change counts it up. */
 const wordBytes = 4
 /** Set in the word by the thread when it ends a delivery itself; whoever sets or finds it first has the say. */
 const taken = 1 << 30
 const countMask = taken - 1
-/** Numbers of a slot: lease length, lease end, 1 once a handler has started, and the instant at which it is overdue. */
+/** Numbers of a slot: lease length, lease end, phase, and the instant at which it is overdue. */
 const numbers = 4
 /** The receipt as ASCII text behind its length. */
 const receiptBytes = 96
 const receiptLengthMax = receiptBytes - 1
 
-/** What the board says of one delivery. Instants are of the monotonic clock, which all threads share. */
-export interface Entry {
-  slot: number
-  word: number
-  receipt: string
-  leaseMs: number
-  endsAt: number
-  started: boolean
-  /** When its handler has run for timeoutMs; before it starts: when it has waited too long for a blocked loop. */
-  overdueAt: number
+/** What the board says of one delivery. */
+export interface Entry extends Lease {
+  readonly slot: number
+  readonly word: number
 }
 
 interface Views {
@@ -54,7 +49,7 @@ export class Board {
   }
 
   /** Answers the slot that now holds the delivery, or -1 when the receipt does not fit or the board is full. */
-  hold(receipt: string, leaseMs: number, endsAt: number, overdueAt: number): number {
+  hold({ receipt, leaseMs, endsAt, phase, overdueAt }: Lease): number {
     const { length } = receipt
     if (length > receiptLengthMax) return -1
     const slot = this.#free.pop()
@@ -68,21 +63,21 @@ export class Board {
     receipts[slot * receiptBytes] = length
     at[slot * numbers] = leaseMs
     at[slot * numbers + 1] = endsAt
-    at[slot * numbers + 2] = 0
+    at[slot * numbers + 2] = phase
     at[slot * numbers + 3] = overdueAt
     this.#publish(slot)
     return slot
   }
 
-  /** Notes that the handler starts, or that the lease ends otherwise; false when the thread has taken the delivery. */
-  change(slot: number, endsAt: number, started: boolean, overdueAt: number): boolean {
+  /** Notes another lease end, phase or overdue instant; false when the thread has taken the delivery. */
+  change(slot: number, { endsAt, phase, overdueAt }: Lease): boolean {
     if (!this.#withdraw(slot)) {
       this.#free.push(slot)
       return false
     }
     const { numbers: at } = this.#views
     at[slot * numbers + 1] = endsAt
-    at[slot * numbers + 2] = started ? 1 : 0
+    at[slot * numbers + 2] = phase
     at[slot * numbers + 3] = overdueAt
     this.#publish(slot)
     return true
@@ -142,7 +137,7 @@ export class BoardReader {
       receipt: receipts.toString('latin1', from + 1, from + 1 + (receipts[from] as number)),
       leaseMs: at[slot * numbers] as number,
       endsAt: at[slot * numbers + 1] as number,
-      started: at[slot * numbers + 2] === 1,
+      phase: at[slot * numbers + 2] as number,
       overdueAt: at[slot * numbers + 3] as number,
     }
     // Adding nothing is a write of its own, and no read above may be put off beyond it.

@@ -15,7 +15,7 @@ import type { Shift } from './shift.js'
 /** Handlers started in one turn of the event loop at most so long, then others have a go. */
 const turnMs = 5
 /** Verdicts without an answer at most; beyond it a store that is slow to sync gets no more tasks to wait for. */
-const unansweredMax = 10_000
+export const unansweredMax = 4000
 /** A task claimed ahead that found no slot for so long goes back, for others to take. */
 const waitMsMax = 100
 /** The same when the loop is blocked, so that the heartbeat has to give it back. */
@@ -224,10 +224,10 @@ export class Crew implements Neighbour {
     const { heartbeat, settler } = this.#ports
     for (const run of [...this.#running]) {
       if (run.stage !== 'running') continue
-      run.stage = 'settled'
+      run.settle('settled')
       this.#hung++
       this.#clear(run)
-      if (heartbeat.drop(run)) settler.add(run, { receipt: run.receipt, do: 'release', by: 'stop' })
+      if (heartbeat.changed(run)) settler.add(run, { receipt: run.receipt, do: 'release', by: 'stop' })
       else this.#taken.add(run)
     }
     settler.flush()
@@ -317,16 +317,15 @@ export class Crew implements Neighbour {
   /** Gives one task back that no handler has started. */
   #return(run: Run): void {
     const { heartbeat, settler } = this.#ports
-    const lost = run.reason?.code === 'PW_LEASE_LOST'
-    const ours = heartbeat.drop(run)
-    run.stage = 'over'
-    if (ours && !lost) settler.add(run, { receipt: run.receipt, do: 'release', by: 'unstarted' })
+    run.settle('over')
+    if (run.reason?.code !== 'PW_LEASE_LOST' && heartbeat.changed(run))
+      settler.add(run, { receipt: run.receipt, do: 'release', by: 'unstarted' })
   }
 
   #timeOut(run: Run): void {
     const { shift, heartbeat, settler, concurrency } = this.#ports
-    const ours = heartbeat.drop(run)
-    run.stage = 'settled'
+    run.settle('settled')
+    const ours = heartbeat.changed(run)
     run.runMs = shift.clock.monotonicMs() - run.startedAt
     this.#hung++
     this.#clear(run)

@@ -5,6 +5,7 @@ import type { AbortCode, Delivery, Handler } from '../task/handler.js'
 import { shown } from '../task/limits.js'
 import type { Held } from './heartbeat.js'
 import type { InWork, Measured } from './pace.js'
+import { phases } from './pulse.js'
 
 /** A type as this worker knows it. */
 export interface Kind extends Measured {
@@ -58,8 +59,9 @@ export class Run implements Held, InWork {
     return this.task.leaseMs
   }
 
-  get started(): boolean {
-    return this.stage !== 'held'
+  get phase(): number {
+    if (this.stage === 'held') return phases.unstarted
+    return this.stage === 'running' ? phases.running : phases.settling
   }
 
   /** Why the signal aborted, if it did. */
@@ -74,6 +76,12 @@ export class Run implements Held, InWork {
       if (this.#reason) this.#controller.abort(this.#reason)
     }
     return this.#controller.signal
+  }
+
+  /** Its verdict was found: from now on its lease is only kept until the verdict was answered. */
+  settle(stage: 'settled' | 'over'): void {
+    this.stage = stage
+    this.overdueAt = Number.POSITIVE_INFINITY
   }
 
   /** Aborts the signal; only the first reason counts. */

@@ -49,7 +49,7 @@ export class LeaseDesk implements Desk {
 
   /** The delivery no longer holds its task: its handler is told, and nobody extends it any more. */
   lose(run: Run): void {
-    if (run.stage === 'held' || run.stage === 'running') this.#heartbeat.drop(run)
+    this.#heartbeat.drop(run)
     run.abort('PW_LEASE_LOST')
   }
 

@@ -55,18 +55,21 @@ function serve({ memory, info, leaseMs, port }: ThreadOrder): void {
   tell({ is: 'up' })
 }
 
-/** The lease ends that this thread has reached; the board keeps those of the main thread. */
+/** The lease ends that this thread has reached, until the main thread has heard of them and writes its own. */
 class Extended {
-  readonly #bySlot: ({ word: number; endsAt: number } | undefined)[] = []
+  readonly #bySlot: ({ receipt: string; written: number; endsAt: number } | undefined)[] = []
+  /** What stood on the board when it was read last. */
+  readonly #written: number[] = []
 
-  note({ slot, word }: Entry, endsAt: number): void {
-    this.#bySlot[slot] = { word, endsAt }
+  note({ slot, receipt }: Entry, endsAt: number): void {
+    this.#bySlot[slot] = { receipt, written: this.#written[slot] as number, endsAt }
   }
 
   applied(entry: Entry): Entry {
-    const known = this.#bySlot[entry.slot]
-    // A slot that the main thread has written to since says more than we know.
-    if (known?.word === entry.word) entry.endsAt = known.endsAt
+    const { slot } = entry
+    this.#written[slot] = entry.endsAt
+    const known = this.#bySlot[slot]
+    if (known?.receipt === entry.receipt && known.written === entry.endsAt) entry.endsAt = known.endsAt
     return entry
   }
 }

@@ -18,10 +18,10 @@ export interface Heartbeat {
   /** Resolves when leases may be taken; `leaseMs` is the shortest that is expected. */
   start(info: WorkerInfo, leaseMs: number): Promise<void>
   hold(held: Held): void
-  /** Notes the start of its handler, or another lease end; false when the heartbeat has ended the delivery itself. */
+  /** Notes another phase or lease end; false when the heartbeat has ended the delivery itself: no verdict is needed. */
   changed(held: Held): boolean
-  /** Lets go before a verdict; false when the heartbeat has ended the delivery itself, so that no verdict is needed. */
-  drop(held: Held): boolean
+  /** Lets go: the verdict was answered, or the lease is lost. More calls do nothing. */
+  drop(held: Held): void
   /** Tells at once what is known but not told yet, because the loop was blocked. */
   hear(): void
   /** Resolves when nothing of it runs. */
@@ -84,15 +84,14 @@ class LoopHeartbeat implements Heartbeat {
     return true
   }
 
-  drop(held: Held): boolean {
-    if (held.place === -1) return true
+  drop(held: Held): void {
+    if (held.place === -1) return
     const last = this.#held.pop() as Held
     if (last !== held) {
       this.#held[held.place] = last
       last.place = held.place
     }
     held.place = -1
-    return true
   }
 
   hear(): void {}
@@ -208,7 +207,7 @@ class ThreadHeartbeat implements Heartbeat {
   }
 
   hold(held: Held): void {
-    const slot = this.#onLoop ? -1 : this.#board.hold(held.receipt, held.leaseMs, held.endsAt, held.overdueAt)
+    const slot = this.#onLoop ? -1 : this.#board.hold(held)
     held.slot = slot
     if (slot === -1) {
       this.#loop.hold(held)
@@ -225,19 +224,15 @@ class ThreadHeartbeat implements Heartbeat {
   changed(held: Held): boolean {
     if (held.slot < 0) return held.slot === -1
     const { slot } = held
-    if (this.#board.change(slot, held.endsAt, held.started, held.overdueAt)) return true
+    if (this.#board.change(slot, held)) return true
     this.#bySlot[slot] = undefined
     held.slot = -2
     return false
   }
 
-  drop(held: Held): boolean {
-    if (held.slot < 0) return held.slot === -1 && this.#loop.drop(held)
-    const { slot } = held
-    const ours = this.#board.clear(slot)
-    this.#bySlot[slot] = undefined
-    held.slot = ours ? -1 : -2
-    return ours
+  drop(held: Held): void {
+    this.#loop.drop(held)
+    if (held.slot >= 0) this.#clear(held)
   }
 
   hear(): void {
@@ -265,6 +260,14 @@ class ThreadHeartbeat implements Heartbeat {
     }
   }
 
+  #clear(held: Held): boolean {
+    const { slot } = held
+    const ours = this.#board.clear(slot)
+    this.#bySlot[slot] = undefined
+    held.slot = ours ? -1 : -2
+    return ours
+  }
+
   #say(word: ThreadWord): void {
     this.#port?.postMessage(word)
   }
@@ -281,7 +284,7 @@ class ThreadHeartbeat implements Heartbeat {
     this.#onLoop = true
     for (const held of this.#bySlot) {
       // What the thread had taken it has settled, or its lease will end.
-      if (held && this.drop(held)) this.#loop.hold(held)
+      if (held && this.#clear(held)) this.#loop.hold(held)
     }
     this.#startLoop()
     this.#arrived()

@@ -13,13 +13,18 @@ const leaseMsMin = 100
 /** The longest time between two rounds; beats are as much early as a round may be late. */
 const roundMsMax = 160
 
-/** A held delivery as a heartbeat sees it. */
+/** How far a held delivery is; a settling one keeps its lease until its verdict was answered. */
+export const phases = { unstarted: 0, running: 1, settling: 2 } as const
+
+/** A held delivery as a heartbeat sees it. Instants are of the monotonic clock, which all threads share. */
 export interface Lease {
   receipt: string
   leaseMs: number
   endsAt: number
+  /** When its handler has run for timeoutMs; before it starts: when it has waited too long for a blocked loop. */
   overdueAt: number
-  started: boolean
+  /** One of `phases`. */
+  phase: number
 }
 
 /** What a heartbeat has found out; plain data, so that it can come from a thread. */
@@ -76,9 +81,10 @@ export class Pulse<L extends Lease> {
       if (due.length > 0) this.#track(this.#extend(due))
     }
     if (!this.#beating && now - this.#beatAt >= beatEveryMs - roundMsMax) {
-      const busy = leases.reduce((sum, lease) => sum + (lease.started ? 1 : 0), 0)
+      const count = (phase: number) => leases.reduce((sum, lease) => sum + (lease.phase === phase ? 1 : 0), 0)
+      const counts = { busy: count(phases.running), prefetched: count(phases.unstarted) }
       this.#beatAt = now
-      this.#track(this.#beat({ ...this.#ports.info, busy, prefetched: leases.length - busy }))
+      this.#track(this.#beat({ ...this.#ports.info, ...counts }))
     }
   }
 
@@ -117,8 +123,8 @@ export class Pulse<L extends Lease> {
     this.#extending = false
   }
 
-  #end({ receipt, started }: L): void {
-    if (!started) this.#ending.push({ receipt, do: 'release', by: 'unstarted' })
+  #end({ receipt, phase }: L): void {
+    if (phase === phases.unstarted) this.#ending.push({ receipt, do: 'release', by: 'unstarted' })
     else {
       const text = 'The handler ran longer than timeoutMs, and its event loop was blocked.'
       this.#ending.push({ receipt, do: 'retry', error: { code: 'PW_TIMEOUT', text } })
@@ -166,11 +172,16 @@ export class Pulse<L extends Lease> {
   }
 }
 
-/** A third of the lease has passed, and a longer one is allowed. */
+/**
+ * A third of the lease has passed, and a longer one is allowed. A settling one waits for the last third: its verdict
+ * is nearly always answered before, and an extension that came after it would count as stale.
+ */
 function isDue(lease: Lease, now: number): boolean {
-  return now >= lease.endsAt - (lease.leaseMs * 2) / 3 && now < lastEnd(lease) && nextEnd(lease, now) > lease.endsAt
+  const left = (lease.leaseMs * (lease.phase === phases.settling ? 1 : 2)) / 3
+  return now >= lease.endsAt - left && now < lastEnd(lease) && nextEnd(lease, now) > lease.endsAt
 }
 
 const nextEnd = (lease: Lease, now: number) => Math.max(Math.min(now + lease.leaseMs, lastEnd(lease)), now + leaseMsMin)
 
-const lastEnd = (lease: Lease) => (lease.started ? lease.overdueAt + leaseAfterTimeoutMs : Number.POSITIVE_INFINITY)
+const lastEnd = (lease: Lease) =>
+  lease.phase === phases.unstarted ? Number.POSITIVE_INFINITY : lease.overdueAt + leaseAfterTimeoutMs

@@ -127,10 +127,11 @@ export class Runner {
 
   #end(run: Run, now: number, verdict: Verdict, error: unknown): void {
     const { heartbeat, settler, pace, over } = this.#ports
-    const ours = run.stage === 'running' && heartbeat.drop(run)
+    const first = run.stage === 'running'
+    if (first) run.settle('over')
+    const ours = first && heartbeat.changed(run)
     run.runMs = now - run.startedAt
     if (ours) {
-      run.stage = 'over'
       run.failure = error
       pace.ran(run.kind, run.runMs, run.blockMs, run.task.payload.length)
       settler.add(run, verdict)

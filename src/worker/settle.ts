@@ -4,6 +4,7 @@ import { pause } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
 import type { Outcome } from '../task/lifecycle.js'
 import type { Run } from './delivery.js'
+import type { Heartbeat } from './heartbeat.js'
 import { againMs, isFatal, type Shift } from './shift.js'
 
 /** Verdicts in one call: a few milliseconds of the store's write lock. */
@@ -14,6 +15,7 @@ export type Answered = (run: Run, verdict: Verdict, outcome: Outcome) => void
 
 export class Settler {
   readonly #shift: Shift
+  readonly #heartbeat: Heartbeat
   readonly #answered: Answered
   readonly #relieved: () => void
   #verdicts: Verdict[] = []
@@ -24,8 +26,9 @@ export class Settler {
   #idlers: (() => void)[] = []
 
   /** `relieved` is called when fewer verdicts wait than before. */
-  constructor(shift: Shift, answered: Answered, relieved: () => void) {
+  constructor(shift: Shift, heartbeat: Heartbeat, answered: Answered, relieved: () => void) {
     this.#shift = shift
+    this.#heartbeat = heartbeat
     this.#answered = answered
     this.#relieved = relieved
   }
@@ -75,9 +78,9 @@ export class Settler {
       } catch (error) {
         if (isFatal(error)) this.#shift.fatal(error)
         else if (failures === 0) this.#shift.events.trouble(error)
-        if (this.#giveUp || isFatal(error)) return this.#forget(verdicts.length)
+        if (this.#giveUp || isFatal(error)) return this.#forget(runs)
         if (error instanceof PieceworkError && error.retryable) await pause(clock, againMs(random, failures))
-        else if (verdicts.length === 1) return this.#forget(1)
+        else if (verdicts.length === 1) return this.#forget(runs)
         else return this.#halve(verdicts, runs)
       }
     }
@@ -94,11 +97,12 @@ export class Settler {
     for (let i = 0; i < verdicts.length; i++) {
       this.#answered(runs[i] as Run, verdicts[i] as Verdict, outcomes[i] as Outcome)
     }
-    this.#forget(verdicts.length)
+    this.#forget(runs)
   }
 
-  #forget(count: number): void {
-    this.#unanswered -= count
+  #forget(runs: readonly Run[]): void {
+    for (const run of runs) this.#heartbeat.drop(run)
+    this.#unanswered -= runs.length
     if (this.#unanswered === 0) for (const done of this.#idlers.splice(0)) done()
     this.#relieved()
   }

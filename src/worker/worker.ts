@@ -7,7 +7,7 @@ import type { StartWorker, Worker, WorkerEvents, WorkSpec } from '../queue/seam.
 import type { Outcome } from '../task/lifecycle.js'
 import type { Policy } from '../task/limits.js'
 import { type Alone, thisProcess } from './alone.js'
-import { Crew } from './crew.js'
+import { Crew, unansweredMax } from './crew.js'
 import type { Run } from './delivery.js'
 import { LeaseDesk } from './desk.js'
 import { Events } from './events.js'
@@ -79,12 +79,12 @@ class TaskWorker implements Worker {
     const fatal = (error: PieceworkError) => this.#fatal(error)
     const shift: Shift = { worker, engine, clock, random, events: this.#events, closing, fatal, repeats }
     const pace = new Pace()
-    const heldMax = concurrency + (prefetch === 'adaptive' ? aheadMax : prefetch) + 1
+    const heldMax = concurrency + (prefetch === 'adaptive' ? aheadMax : prefetch) + unansweredMax
     const tell = (news: News) => this.#hear(news)
     const heartbeat = ports.makeHeartbeat({ engine, clock, heldMax, tell }, spec.ports.heartbeat)
     const hungry = () => this.#fetch.tick()
     const answered = (run: Run, verdict: Verdict, outcome: Outcome) => this.#answered(run, verdict, outcome)
-    const settler = new Settler(shift, answered, hungry)
+    const settler = new Settler(shift, heartbeat, answered, hungry)
     const desk = new LeaseDesk(shift, heartbeat)
     const { alone } = ports
     const expect = (at: number) => this.#vigil.expect(at)

@@ -39,6 +39,21 @@ describe('a handler that blocks the loop', () => {
     expect((await rival.stop())[0]).toMatchObject({ id, number: 2 })
   })
 
+  it('does not cost a finished neighbour its lease, whose ack cannot be sent meanwhile', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 800 } })
+    const rival = await openRival(shop.url)
+    await shop.enqueue(['quick', 'busy'])
+    const worker = shop.work((what: string) => {
+      if (what === 'quick') return
+      rival.go()
+      block(2500)
+    })
+    const done = await several(worker, 'done', 2)
+    expect(done.map(({ number }) => number)).toEqual([1, 1])
+    expect(await rival.stop()).toEqual([])
+    expect(await shop.count('expiries')).toBe(0)
+  })
+
   it('past timeoutMs loses its task to the thread, while it still blocks', async () => {
     const policy = { leaseMs: 800, timeoutMs: 400, backoff: delayed }
     const shop = await openShop({ ...file, policy })
@@ -162,14 +177,15 @@ describe('the thread', () => {
     open()
     await done
     await first.stop()
-    const [again] = await shop.enqueue(['c'])
-    expect(await next(second, 'done')).toMatchObject({ number: 1 })
-    expect(await shop.task(again!)).toBeUndefined()
+    const more = next(second, 'done')
+    await shop.enqueue(['c'])
+    expect(await more).toMatchObject({ number: 1 })
     await second.stop()
     expect(threads()).toBeLessThanOrEqual(before)
     expect(await shop.count('expiries')).toBe(0)
     const third = shop.work(() => block(800))
+    const last = next(third, 'done')
     await shop.enqueue(['d'])
-    expect(await next(third, 'done')).toMatchObject({ number: 1 })
+    expect(await last).toMatchObject({ number: 1 })
   })
 })
