@@ -28,7 +28,7 @@ function openedPaths(): string[] {
   return paths
 }
 
-it('opens an existing store without a descriptor of its own, so that older programs see that it is in use', async () => {
+it('opens an existing store without a descriptor of its own, so that its locks stay', async () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'piecework-locks-')))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'work.db')

@@ -19,35 +19,34 @@ const answers = new Set(['in', 'ended', 'removed', 'revived', 'isSet', 'sealed',
 const reservedMs = 120_000
 
 /**
- * Draws points in the order of time: a third anywhere, a third at the very moment somebody got an answer, and a third
- * where a number was handed out for the first time after the clock leapt beyond what was reserved (or at an answer).
+ * Draws points in the order of time: anywhere; at the very moment somebody got an answer; at the first delivery of a
+ * new store; and where a number was handed out first after the clock leapt beyond what was reserved.
  * @param {Recording} recording
  * @param {number} count
  * @param {number} seed
+ * @param {boolean} [onlyLeaps] all of them after leaps
  * @returns {Point[]}
  */
-export function drawPoints(recording, count, seed) {
+export function drawPoints(recording, count, seed, onlyLeaps = false) {
   const random = seededRandom(seed)
-  const mark = markOf(recording.events)
-  const marks = recording.events.map(mark)
+  const marks = recording.events.map(markOf(recording.events))
+  const last = recording.events.length - 1
   const answered = marks.flatMap((said, at) => (said && answers.has(said.is) ? [at] : []))
-  const fresh = marks.flatMap((leap, from) => {
+  const first = marks.findIndex((said) => said?.is === 'had')
+  const leapt = marks.flatMap((leap, from) => {
     if (leap?.is !== 'jump' || leap.ms < reservedMs) return []
     const at = marks.findIndex((said, i) => i > from && said?.is === 'had' && said.fence >= leap.wallMs * 1000)
     return at < 0 ? [] : [at]
   })
-  const last = recording.events.length - 1
   const pick = (/** @type {number[]} */ from) => from[Math.floor(random() * from.length)] ?? last
-  const points = Array.from({ length: count }, (_, i) => {
-    const third = i % 3 === 2 && fresh.length > 0 ? 3 : (i % 3) + 1
-    const at =
-      third === 1
-        ? Math.floor(random() * (last + 1))
-        : third === 3
-          ? Math.min(last, pick(fresh) + Math.floor(random() * 4))
-          : pick(answered)
-    return { at, seed: Math.floor(random() * 2 ** 31) }
-  })
+  const soonAfter = (/** @type {number} */ at) => Math.min(last, at + Math.floor(random() * 4))
+  const draw = (/** @type {number} */ i) => {
+    if (onlyLeaps) return soonAfter(pick(leapt))
+    if (i % 12 === 0) return soonAfter(first)
+    if (i % 3 === 0) return Math.floor(random() * (last + 1))
+    return i % 3 === 1 || leapt.length === 0 ? pick(answered) : soonAfter(pick(leapt))
+  }
+  const points = Array.from({ length: count }, (_, i) => ({ at: draw(i), seed: Math.floor(random() * 2 ** 31) }))
   return points.sort((a, b) => a.at - b.at)
 }
 
