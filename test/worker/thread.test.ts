@@ -124,6 +124,53 @@ describe('a handler that blocks the loop', () => {
   })
 })
 
+describe('where the thread cannot help', () => {
+  it('because it failed: that is told, and the loop keeps the leases', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 600 } })
+    const { engine } = shop
+    engine.descriptor = () => ({ engine: 'sqlite', file: `${shop.url.slice('sqlite:'.length)}-gone`, create: false })
+    const rival = await openRival(shop.url)
+    const [id] = await shop.enqueue(['x'])
+    const worker = shop.work(async () => {
+      rival.go()
+      await pause(systemClock, 2000)
+    })
+    const done = next(worker, 'done')
+    expect(await next(worker, 'error')).toMatchObject({ code: 'PW_STORE_MISSING' })
+    await worker.ready
+    expect(await done).toMatchObject({ id, number: 1 })
+    expect(await rival.stop()).toEqual([])
+  })
+
+  it('because the receipts do not fit on the board: the loop keeps the leases', async () => {
+    const shop = await openShop({ ...file, policy: { leaseMs: 600 } })
+    const { engine } = shop
+    const { claim, extend, settle } = engine
+    const long = (receipt: string) => receipt.padEnd(200, '#')
+    const short = <T extends { receipt: string }>(asks: readonly T[]) =>
+      asks.map((ask) => ({ ...ask, receipt: ask.receipt.replace(/#+$/, '') }))
+    engine.claim = async (ask) => {
+      const claimed = await claim.call(engine, ask)
+      return { ...claimed, deliveries: claimed.deliveries.map((one) => ({ ...one, receipt: long(one.receipt) })) }
+    }
+    let extensions = 0
+    engine.extend = (name, asks) => {
+      extensions += asks.length
+      return extend.call(engine, name, short(asks))
+    }
+    engine.settle = (by, verdicts) => settle.call(engine, by, short(verdicts))
+    const rival = await openRival(shop.url)
+    const [id] = await shop.enqueue(['x'])
+    const worker = shop.work(async () => {
+      rival.go()
+      await pause(systemClock, 2000)
+    })
+    expect(await next(worker, 'done')).toMatchObject({ id, number: 1 })
+    expect(extensions).toBeGreaterThanOrEqual(3)
+    expect(await rival.stop()).toEqual([])
+  })
+})
+
 describe('the thread', () => {
   it('extends a lease of 1 s while a handler waits 4 s: one run, at least three extensions (case 10)', async () => {
     const shop = await openShop({ ...file, policy: { leaseMs: 1000 } })
