@@ -81,7 +81,7 @@ async function refuseOther(store: Store, run: RunOf, name: string): Promise<void
     if (open === 0 && batch.dead === 0) continue
     throw new PieceworkError(
       'PW_BATCH_OTHER_COMMAND',
-      `${run.input} has ${open} open and ${batch.dead} dead items in batch "${batch.name}", begun with another COMMAND. ` +
+      `${run.input} has ${open} open and ${batch.dead} dead items in batch "${batch.name}" of another COMMAND. ` +
         `Say --batch '${batch.name}' to go on with this one, or --new to start anew.`,
       { batch: batch.name, open, dead: batch.dead },
     )

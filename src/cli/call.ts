@@ -25,7 +25,7 @@ export interface Manner {
   file: string | null
 }
 
-/** Starts a worker whose handler is COMMAND: it gets the text as it was enqueued, because parsing rounds large numbers. */
+/** Starts a worker whose handler is COMMAND; it gets the text as it was enqueued: parsing rounds large numbers. */
 export function workWith(store: Store, queue: string, caller: Caller, options: WorkerOptions): Worker {
   const { connection } = store
   const handler: Handler<unknown> = (payload, delivery) => caller.handle(payload as string, delivery)

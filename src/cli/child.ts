@@ -41,7 +41,7 @@ const stderrBytesMax = 65_536
 /** How long a process that COMMAND left behind may hold its output open. */
 const lingerMs = 2000
 
-/** Starts it; throws PW_COMMAND_MISSING, PW_COMMAND_REFUSED, PW_ARGUMENT_INVALID, or PW_SPAWN_FAILED when the system is short. */
+/** Starts it; throws PW_COMMAND_MISSING, PW_COMMAND_REFUSED, PW_ARGUMENT_INVALID, PW_SPAWN_FAILED. */
 export async function start(clock: Clock, call: CommandCall): Promise<Running> {
   const [name = '', ...rest] = call.words
   const startedAt = clock.wallMs()

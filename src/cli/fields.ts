@@ -1,6 +1,6 @@
 // Finds one field in JSON text without parsing it, so that a number of 20 digits reaches COMMAND as it was written.
 
-/** The field's text: a string's value, anything else as written; null when there is none. `a.b` goes down two levels. */
+/** The field's text: a string's value, all else as written; null when there is none. `a.b` goes down two levels. */
 export function fieldText(json: string, name: string): string | null {
   // A column called "a.b" is meant before a path is.
   const range = member(json, 0, name) ?? (name.includes('.') ? along(json, name.split('.')) : null)
@@ -26,7 +26,7 @@ function along(json: string, path: readonly string[]): Range | null {
   return range
 }
 
-/** Where the value of `name` stands in the object that starts at `from`; of double keys the last, as JSON.parse has it. */
+/** Where the value of `name` stands in the object that starts at `from`; of double keys the last, as JSON has it. */
 function member(json: string, from: number, name: string): Range | null {
   let found: Range | null = null
   let at = blank(json, from)

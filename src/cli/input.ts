@@ -29,7 +29,7 @@ type Bytes = AsyncIterable<Buffer>
 const aheadBytesMax = 8_388_608
 const aheadIdleMs = 250
 
-/** `path` null or `-` is stdin. Throws PW_INPUT_UNREADABLE, PW_OWN_FILE, and what is wrong with the items it looked at. */
+/** `path` null or `-` is stdin. Throws PW_INPUT_UNREADABLE, PW_OWN_FILE, and what is wrong with items looked at. */
 export async function openInput(path: string | null, options: InputOptions): Promise<Input> {
   const file = path === null || path === '-' ? null : resolve(path)
   const stat = statOf(file)

@@ -51,7 +51,7 @@ export class ItemReader {
     this.#ends = format === 'csv' ? new RecordEnds() : { find: (bytes, from) => bytes.indexOf(separator, from) }
   }
 
-  /** Adds the items that this chunk completes to `out`; throws with line and offset, after those before it were added. */
+  /** Adds the items that this chunk completes to `out`; throws with line and offset, after adding those before it. */
   push(chunk: Buffer, out: Item[]): void {
     const fresh = this.#withoutMark(chunk, false)
     const scanned = this.#rest.length

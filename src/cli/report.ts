@@ -44,32 +44,38 @@ export function summaryOf(batch: BatchRecord, ms: number): Record<string, unknow
   return { batch: name, total, done, dead, cancelled, retries, ms: Math.round(ms) }
 }
 
-/** What people read at the end; `endedHere` tasks ended while this process ran. */
+/** What people read at the end. `again`: the words of this command, and those that name the store for others. */
 export async function reportOf(
   store: Store,
   batch: BatchRecord,
   ms: number,
-  again: readonly string[],
+  again: { words: readonly string[]; url: readonly string[] },
 ): Promise<string> {
   const { total, done, dead, cancelled, retries, returned } = batch
   const open = openIn(batch)
-  const counts = [`${grouped(done)} of ${grouped(total)} done`]
-  if (dead > 0) counts.push(`${grouped(dead)} dead`)
-  if (cancelled > 0) counts.push(`${grouped(cancelled)} cancelled`)
-  if (open > 0) counts.push(`${grouped(open)} open`)
-  if (retries > 0) counts.push(`${grouped(retries)} retries`)
-  if (returned > 0) counts.push(`${grouped(returned)} given back by workers that died`)
-  const lines = [`piecework: ${counts.join(', ')}; ${humanMs(ms)}`]
+  const counts: [number, string][] = [
+    [dead, 'dead'],
+    [cancelled, 'cancelled'],
+    [open, 'open'],
+    [retries, 'retries'],
+    [returned, 'given back by workers that died'],
+  ]
+  const told = counts.flatMap(([count, what]) => (count > 0 ? [`${grouped(count)} ${what}`] : []))
+  const lines = [`piecework: ${[`${grouped(done)} of ${grouped(total)} done`, ...told].join(', ')}; ${humanMs(ms)}`]
+  const next: string[][] = []
   if (dead > 0) {
     const groups = await errorGroups(store, { batch: batch.name })
     for (const group of groups.slice(0, 3)) lines.push(`  ${grouped(group.count)} x ${group.error.slice(0, 200)}`)
+    next.push(['dead', 'list', batch.name, ...again.url])
   }
-  const url = again[0] === undefined ? [] : again
-  if (dead > 0) {
-    lines.push('next:')
-    lines.push(`  ${quoted(['piecework', 'dead', 'list', batch.name, ...url])}`)
-    lines.push(`  ${quoted(['piecework', 'dead', 'redrive', batch.name, '--all', ...url])}`)
-  }
-  if (open > 0) lines.push('The same command goes on where this one stopped.')
+  const { words } = again
+  const options = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined)
+  const asked = options.find((word) => word === '--retry-dead' || word === '--new')
+  if (open > 0) next.push(words.filter((word, at) => word !== '--new' || at >= options.length))
+  else if (dead > 0 && asked === undefined) {
+    const at = words.indexOf('run') + 1
+    next.push([...words.slice(0, at), '--retry-dead', ...words.slice(at)])
+  } else if (dead > 0) next.push(['dead', 'redrive', batch.name, '--all', ...again.url])
+  if (next.length > 0) lines.push('next:', ...next.map((command) => `  ${quoted(['piecework', ...command])}`))
   return lines.join('\n')
 }

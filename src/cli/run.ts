@@ -22,8 +22,8 @@ export interface RunPlan {
   halt: Halt
   results: Omit<ResultOptions, 'heldMax'>
   retryDead: boolean
-  /** How to name the store in a pasteable command; empty for the default one. */
-  storeWords: readonly string[]
+  /** For pasteable commands: this one again, and how others name the store. */
+  again: { words: readonly string[]; url: readonly string[] }
 }
 
 /** Why a run ends before its work does: an exit code, and an error where there was one. */
@@ -98,9 +98,10 @@ class Session {
 
   async #open(): Promise<void> {
     const { name, total, done, dead } = this.#batch
-    const all = this.#input.total === null ? 'items from stdin' : `${grouped(this.#input.total)} items`
-    const known = total === 0 ? 'new' : `${grouped(total)} known, ${grouped(done)} done, ${grouped(dead)} dead`
-    this.#tell(`piecework: batch ${name} in ${this.#store.file ?? this.#store.url}: ${all}, ${known}`)
+    const items =
+      this.#input.total === null ? `at least ${grouped(total)} items` : `${grouped(this.#input.total)} items`
+    const left = dead > 0 ? `${grouped(done)} done, ${grouped(dead)} dead` : `${grouped(done)} done`
+    this.#tell(`piecework: batch ${name} in ${this.#store.file ?? this.#store.url}: ${items}, ${left}`)
     if (this.#plan.retryDead && dead > 0) {
       const { redriven } = await this.#store.client.queue(name).dead.redrive({ batch: name })
       this.#tell(`piecework: ${grouped(redriven)} dead letters sent on their way again`)
@@ -205,7 +206,7 @@ class Session {
     if (this.#stop?.error) this.#output.say(errorText(this.#stop.error, this.#output.json))
     if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
     if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
-    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.storeWords))
+    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again))
     if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit
     return batch.dead > 0 ? 1 : 0
   }

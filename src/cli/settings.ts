@@ -4,7 +4,7 @@ import { msOf, pair } from './values.js'
 
 type Patch = Record<string, unknown>
 
-/** `leaseMs=30000`, `lease=30s`, `deliveries=5`, `timeout=none`, `backoff.base=1s` as a patch; its fields are checked later. */
+/** `leaseMs=30000`, `lease=30s`, `timeout=none`, `backoff.base=1s` as a patch; its fields are checked later. */
 export function patchOf(settings: readonly string[]): Patch {
   const patch: Patch = {}
   for (const setting of settings) {

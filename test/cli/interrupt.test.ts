@@ -25,7 +25,8 @@ describe('a run that is interrupted', () => {
   it('twice: TERM, their tasks are given back uncounted, exit 130', async () => {
     const here = room()
     const { start, run, lines, path } = here
-    const script = `trap 'echo term >> ${path('terms')}; exit 0' TERM; echo $0 >> ${path('begun')}; while :; do sleep 0.1; done`
+    const trap = `trap 'echo term >> ${path('terms')}; exit 0' TERM`
+    const script = `${trap}; echo $0 >> ${path('begun')}; while :; do sleep 0.1; done`
     const started = start(['run', '-j', '2', '--batch', 'b', '--', 'sh', '-c', script], {
       input: numbers(5),
     })

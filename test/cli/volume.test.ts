@@ -6,7 +6,8 @@ const count = 200_000
 
 /** Makes the process note its peak memory, in MiB, when it ends. */
 const watched = (here: Room) => {
-  const note = `process.on('exit',()=>process.getBuiltinModule('fs').writeFileSync('peak',String(process.resourceUsage().maxRSS/1024)))`
+  const peak = 'String(process.resourceUsage().maxRSS / 1024)'
+  const note = `process.on('exit', () => process.getBuiltinModule('fs').writeFileSync('peak', ${peak}))`
   return {
     env: { NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(note)}"` },
     peak: () => Number(here.read('peak')),

@@ -5,7 +5,7 @@ import { type File, type Finding, file, inFolders, isCode, type Rule } from './t
 const banned = /\b(?:jobs?|attempt(?:s|ed|ing)?|visibility timeout|message ids?|todo|fixme|for now|simply)\b/g
 
 /** Foreign names we must write: parallel's options, for which `run` has a hint and a file format. */
-const foreign = /--jobs\b|--joblog\b|\bJobRuntime\b/g
+const foreign = /--jobs\b|--joblog\b|JobRuntime/g
 
 /** Pages and code that speak another product's language to the reader who comes from there. */
 const speaksForeign = (path: string) => /(^|\/)sqs\b|sqs\/|compar|coming-from/.test(path)

@@ -124,7 +124,7 @@ function planOf(context: Context, words: string[], given: Given, format: Format,
       quiet: given.quiet === true,
     },
     retryDead: given.retryDead === true,
-    storeWords: context.urlGiven ? ['--url', context.url] : [],
+    again: { words: process.argv.slice(2), url: context.urlGiven ? ['--url', context.url] : [] },
   }
 }
 
