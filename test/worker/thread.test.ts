@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { pause, systemClock } from '../../dist/ground/clock.js'
 import type { Delivery } from '../../dist/task/handler.js'
-import { aborted, block, gate, next, openRival, openShop, several } from './shop.js'
+import { aborted, block, counter, gate, next, openRival, openShop, several } from './shop.js'
 
 const file = { where: 'file' } as const
 const delayed = { baseMs: 3_600_000, jitter: 'none' } as const
@@ -211,16 +211,21 @@ describe('the thread', () => {
   })
 
   it('two workers of one store share it, and it ends with the last of them', async () => {
-    const shop = await openShop({ ...file, policy: { leaseMs: 500 } })
+    const shop = await openShop({ ...file, policy: { leaseMs: 1000 } })
     await shop.enqueue(['a', 'b'])
     const { passed, open } = gate()
-    const first = shop.work(() => passed, { concurrency: 1 })
-    const second = shop.work(() => passed, { concurrency: 1 })
-    await Promise.all([first.ready, second.ready])
+    const both = counter(2)
+    const handler = () => {
+      both.pass()
+      return passed
+    }
+    const first = shop.work(handler, { concurrency: 1 })
+    const second = shop.work(handler, { concurrency: 1 })
+    await Promise.all([first.ready, second.ready, both.all])
     const threads = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
     const before = threads()
     const done = next(first, 'done')
-    block(1200)
+    block(2200)
     open()
     await done
     await first.stop()
@@ -230,7 +235,7 @@ describe('the thread', () => {
     await second.stop()
     expect(threads()).toBeLessThanOrEqual(before)
     expect(await shop.count('expiries')).toBe(0)
-    const third = shop.work(() => block(800))
+    const third = shop.work(() => block(1500))
     const last = next(third, 'done')
     await shop.enqueue(['d'])
     expect(await last).toMatchObject({ number: 1 })
