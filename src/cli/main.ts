@@ -2,6 +2,7 @@
 // The command line's entry: finds the command, runs it, and turns every refusal into one error and one exit code.
 import { Command, CommanderError } from 'commander'
 import { PieceworkError } from '../ground/errors.js'
+import { auditCommand } from './commands/audit.js'
 import { batchCommand } from './commands/batch.js'
 import { deadCommand } from './commands/dead.js'
 import { enqueueCommand } from './commands/enqueue.js'
@@ -12,7 +13,7 @@ import { statusCommand } from './commands/status.js'
 import { taskCommand } from './commands/task.js'
 import { versionCommand, versionOf } from './commands/version.js'
 import { workCommand } from './commands/work.js'
-import { errorText, exitOf } from './print.js'
+import { errorText, exitOf, warningText } from './print.js'
 import { common, refusalOf, setWordsAfter } from './program.js'
 
 /** In the order in which --help lists them. */
@@ -25,6 +26,7 @@ const commands = [
   taskCommand,
   deadCommand,
   batchCommand,
+  auditCommand,
   explainCommand,
   versionCommand,
 ]
@@ -65,9 +67,10 @@ function split(words: string[]): string[] {
   return words.slice(0, at)
 }
 
+const words = process.argv.slice(2)
+const asksJson = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined).includes('--json')
+
 async function main(): Promise<void> {
-  const words = process.argv.slice(2)
-  const json = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined).includes('--json')
   const program = programOf()
   try {
     await program.parseAsync(split(words), { from: 'user' })
@@ -77,15 +80,15 @@ async function main(): Promise<void> {
     if (refusal === null || (refusal instanceof PieceworkError && refusal.details.gone === true)) return
     const helped = error instanceof CommanderError && error.code === 'commander.help'
     process.exitCode = exitOf(refusal)
-    process.stderr.write(helped && !json ? parserText : `${errorText(refusal, json)}\n`)
+    process.stderr.write(helped && !asksJson ? parserText : `${errorText(refusal, asksJson)}\n`)
   }
 }
 
 /** Warnings of the library are for people, in our words. */
 process.removeAllListeners('warning')
 process.on('warning', (warning) => {
-  const code = (warning as { code?: string }).code
-  if (code?.startsWith('PW_')) process.stderr.write(`piecework: warning: ${warning.message} (${code})\n`)
+  const { code } = warning as { code?: string }
+  if (code?.startsWith('PW_')) process.stderr.write(`${warningText(warning, asksJson)}\n`)
 })
 /** Somebody closed our stdout: the command hears of it from its own write. */
 process.stdout.on('error', () => {})

@@ -52,6 +52,12 @@ export function errorText(error: unknown, json: boolean): string {
   return `piecework: ${message}\n  ${cure} (${code})`
 }
 
+/** A trouble that ends nothing, as the command line shows it. */
+export function warningText(warning: Error, json: boolean): string {
+  const { code = 'PW_BUG', message } = warning as { code?: string; message: string }
+  return json ? JSON.stringify({ warning: { code, message } }) : `piecework: warning: ${message} (${code})`
+}
+
 /** Rows under their headings, in columns; what is null or undefined is shown as -. */
 export function table(headings: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const cells = [headings, ...rows].map((row) => row.map((cell) => (cell == null ? '-' : oneLine(String(cell)))))

@@ -8,7 +8,7 @@ import { Feed } from './feed.js'
 import { Gate } from './gate.js'
 import { type Halt, Halting } from './halt.js'
 import type { Input } from './input.js'
-import { errorText, exitOf, grouped, type Output } from './print.js'
+import { errorText, exitOf, grouped, type Output, warningText } from './print.js'
 import { Progress, type Standing, stderrScreen } from './progress.js'
 import { reportOf, summaryOf } from './report.js'
 import { type ResultOptions, Results } from './results.js'
@@ -146,7 +146,7 @@ class Session {
     })
     worker.ready.catch((error) => this.#end('soon', { exit: exitOf(error), error: error as PieceworkError }))
     worker.on('dead', ({ id }) => this.#results.order.leave(id))
-    worker.on('error', (error) => this.#tell(errorText(error, this.#output.json)))
+    worker.on('error', (error) => this.#progress.around(() => this.#output.say(warningText(error, this.#output.json))))
     this.#worker = worker
   }
 

@@ -6,7 +6,7 @@ import type { Handler } from '../task/handler.js'
 import { shown } from '../task/limits.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Gate } from './gate.js'
-import { errorText, exitOf, type Output } from './print.js'
+import { errorText, exitOf, type Output, warningText } from './print.js'
 import { Progress, stderrScreen } from './progress.js'
 import { Results } from './results.js'
 import type { Store } from './store.js'
@@ -65,7 +65,7 @@ export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
     worker.ready.catch(fail)
     worker.on('error', (error) => {
       if (error instanceof PieceworkError && !error.retryable && 'exit' in errorTable[error.code]) return fail(error)
-      output.say(errorText(error, output.json))
+      output.say(warningText(error, output.json))
     })
   }
   const stopped = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve(), { once: true }))

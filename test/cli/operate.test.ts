@@ -1,4 +1,5 @@
 // queue, task, batch, dead groups and edit, status --watch: what an operator does from the command line.
+import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { numbers, room, until } from './cli.js'
 
@@ -118,6 +119,24 @@ describe('dead letters', () => {
     expect([again.code, again.stdout]).toEqual([1, 'fixed\n'])
   }, 60_000)
 })
+
+it('audit sets every figure beside a full count, and says which one lies', async () => {
+  const { run, path } = room()
+  await run(['run', '-q', '--batch', 'b', '--', 'sh', '-c', 'test $0 != 2 || exit 65'], { input: numbers(3) })
+  await run(['enqueue', 'q', '1', '2'])
+  const fine = await run(['audit', '--json'])
+  expect(fine.code).toBe(0)
+  expect(fine.json()).toMatchObject([
+    { kind: 'type', name: 'b/b', counted: { dead: 1 }, equal: true },
+    { kind: 'type', name: 'q/q', counted: { ready: 2 }, equal: true },
+    { kind: 'batch', name: 'b', counted: { open: 0, dead: 1 }, equal: true },
+  ])
+  const db = new Database(path('piecework.db'))
+  db.exec("update piecework_type set ready = 3 where name = 'q'")
+  db.close()
+  const wrong = await run(['audit'])
+  expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringMatching(/type +q\/q +ready +3 +2/)])
+}, 60_000)
 
 it('status --watch goes on until Ctrl-C, with rates from the second look on', async () => {
   const { run, start } = room()
