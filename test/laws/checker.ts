@@ -44,6 +44,8 @@ interface Life {
   id: string
   entries: Entry[]
   claims: Map<number, Claim>
+  /** Its history as it stands in the end: a lease that lapsed and was extended after all has not ended. */
+  notes: Entry[]
   left: Entry | null
   last: State | null
 }
@@ -86,11 +88,13 @@ function caseOf(evidence: Evidence): Case {
   for (const entry of evidence.chronicle) {
     let life = lives.get(entry.task)
     if (!life) {
-      life = { id: entry.task, entries: [], claims: new Map(), left: null, last: null }
+      life = { id: entry.task, entries: [], claims: new Map(), notes: [], left: null, last: null }
       lives.set(entry.task, life)
     }
     life.entries.push(entry)
     if (entry.event === 'leave') life.left ??= entry
+    if (entry.event === 'note') life.notes.push(entry)
+    if (isRevival(entry)) life.notes = life.notes.filter((note) => note.number !== entry.number)
     if (entry.event === 'enter' || entry.event === 'step') life.last = entry.to
     if (isClaim(entry)) {
       const { number, fence, spent, worker, seq } = entry
@@ -109,6 +113,9 @@ function caseOf(evidence: Evidence): Case {
 
 /** A new delivery: leased, and not the same delivery extended after its lease had lapsed. */
 const isClaim = (entry: Entry) => entry.event === 'step' && entry.to === 'leased' && entry.fence !== entry.fenceBefore
+
+/** The same delivery, extended after its lease had lapsed. */
+const isRevival = (entry: Entry) => entry.to === 'leased' && entry.from === 'ready' && entry.fence === entry.fenceBefore
 
 type Check = (of: Case) => Iterable<string>
 const linesOf = (of: Case, id: string, what: string) => (of.byTask.get(id) ?? []).filter((line) => line.what === what)
@@ -159,9 +166,9 @@ function* p4(of: Case): Iterable<string> {
 /** What ended a lease otherwise than by ack. */
 function* endOf(of: Case, life: Life, end: Entry): Iterable<string> {
   const what = `task ${life.id}: delivery ${end.number}`
-  const note = life.entries.findLast(
-    (entry) => entry.seq < end.seq && entry.event === 'note' && entry.number === end.number,
-  )
+  // Of this lease: what came before it was taken, or extended again, was about another.
+  const from = life.entries.findLast((entry) => entry.seq < end.seq && entry.to === 'leased')?.seq ?? 0
+  const note = life.entries.find((entry) => entry.seq > from && entry.seq < end.seq && entry.event === 'note')
   if (!note) {
     const released = end.spent === end.spentBefore - 1
     if (!released) yield `${what} ended and nothing says why`
@@ -194,9 +201,7 @@ function* p5(of: Case): Iterable<string> {
       if (life.left?.number === line.number) yield `task ${life.id}: delivery ${line.number} was acked and called stale`
     }
     for (const line of [...linesOf(of, life.id, 'retry'), ...linesOf(of, life.id, 'dead')]) {
-      const noted = life.entries.some(
-        (entry) => entry.event === 'note' && entry.number === line.number && entry.outcome !== 'expired',
-      )
+      const noted = life.notes.some((note) => note.number === line.number && note.outcome !== 'expired')
       if (!noted) yield `task ${life.id}: the failure of delivery ${line.number} was accepted and is nowhere`
     }
   }
@@ -227,7 +232,7 @@ function* p7(of: Case): Iterable<string> {
     }
     const letter = dead.get(life.id)
     if (!letter) continue
-    const ended = new Set(life.entries.filter((entry) => entry.event === 'note').map((entry) => entry.number)).size
+    const ended = new Set(life.notes.map((note) => note.number)).size
     if (letter.spent !== of.deliveriesMax) yield `task ${life.id} is dead after ${letter.spent} spent deliveries`
     if (ended !== letter.spent) yield `task ${life.id}: ${letter.spent} deliveries spent, ${ended} in its history`
   }

@@ -139,9 +139,12 @@ export const faults: readonly Fault[] = [
     name: 'a spent delivery without a row in the history',
     law: 'P7',
     plant: (evidence) => {
-      const task = some(evidence.tasks[0], 'dead letter')
-      const notes = evidence.chronicle.filter((entry) => entry.task === task.id && entry.event === 'note')
-      for (const note of notes.filter(({ number }) => number === 1)) without(evidence.chronicle, note)
+      const { id } = some(evidence.tasks[0], 'dead letter')
+      const last = some(
+        evidence.chronicle.findLast((entry) => entry.task === id && entry.event === 'note'),
+        'history',
+      )
+      without(evidence.chronicle, last)
     },
   },
   {

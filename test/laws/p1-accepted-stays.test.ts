@@ -5,15 +5,15 @@ import { readLogs } from './evidence.js'
 import { start } from './processes.js'
 import { storeOf, subjects } from './stores.js'
 
-const kills = 4
+const kills = 3
 
 describe.each(subjects)('P1 on $name', (subject) => {
-  it.each(['group', 'full'])('keeps each accepted enqueue and each accepted ack (%s)', async (durability) => {
+  it('keeps each accepted enqueue and each accepted ack', async () => {
     const store = await storeOf(subject)
     const pw = await connect(store.url)
     onTestFinished(() => pw.close())
     const tasks = pw.queue('work', { deliveriesMax: 50 })
-    const common = { url: store.url, queue: 'work', policy: { deliveriesMax: 50 }, durability }
+    const common = { url: store.url, queue: 'work', policy: { deliveriesMax: 50 } }
     const rounds = Array.from({ length: 400 }, (_, n) =>
       Array.from({ length: 5 }, (_, m) => ({ payload: { do: 'quick' }, options: { dedupKey: `${n}-${m}` } })),
     )
@@ -36,8 +36,8 @@ describe.each(subjects)('P1 on $name', (subject) => {
         .filter(({ event }) => event === 'leave')
         .map(({ task }) => task),
     )
-    expect(accepted.size).toBeGreaterThan(100)
-    expect(acked.size).toBeGreaterThan(80)
+    expect(accepted.size).toBeGreaterThan(80)
+    expect(acked.size).toBeGreaterThan(60)
     expect([...accepted].filter((id) => !there.has(id ?? '') && !gone.has(id ?? ''))).toEqual([])
     expect([...acked].filter((id) => there.has(id ?? ''))).toEqual([])
     // Nothing went but by an ack that a worker had sent.

@@ -16,9 +16,9 @@ describe.each(subjects)('P6 on $name', (subject) => {
     const orders = { url: store.url, queue: 'work', policy, log: `${store.folder}/worker.log` }
     let kills = 0
     // Each life acks a few tasks and is cut off in the middle of the next.
-    for (; kills < 5; kills++) {
-      const worker = start('worker', { ...orders, options: { concurrency: 8, prefetch: kills * 4 } })
-      await worker.heard('done', 1 + kills * 7)
+    for (; kills < 3; kills++) {
+      const worker = start('worker', { ...orders, options: { concurrency: 8, prefetch: kills * 8 } })
+      await worker.heard('done', 1 + kills * 15)
       worker.kill('SIGKILL')
       await worker.exit
     }

@@ -129,7 +129,7 @@ class Weather {
     for (let groups = 1; !process.ended; groups++) {
       await process.heard('hungry', groups).catch(() => {})
       await passed(this.#between(30, 200))
-      process.tell({ say: 'enqueue', items: Array.from({ length: 4 + this.#below(16) }, () => this.#item()) })
+      process.tell({ say: 'enqueue', items: Array.from({ length: 2 + this.#below(9) }, () => this.#item()) })
     }
   }
 
@@ -147,7 +147,7 @@ class Weather {
     if (dice < 0.9) return { do: 'fail', times: 1 + this.#below(2) }
     if (dice < 0.96) return { do: 'busy', ms: this.#between(1, 40) }
     if (dice < 0.975) return { do: 'fail', times: 99 }
-    if (dice < 0.985) return { do: 'stubborn', ms: 1800 }
+    if (dice < 0.99) return { do: 'stubborn', ms: 1800 }
     return { do: 'drop', times: 1 }
   }
 

@@ -17,13 +17,17 @@ const note = notes()
 const pw = await connect(url)
 const tasks = pw.queue(queue, policy)
 note('ready')
+let stopping = false
 process.on('message', (word) => {
-  if (word.say === 'stop') void pw.close().then(() => process.exit(0))
+  if (word.say !== 'stop') return
+  stopping = true
+  void pw.close().then(() => process.exit(0))
 })
 if (waits) await wordFrom('go')
 
 /** One item, `{ payload, options }`; its answer is written down as soon as it is there. */
 async function enqueue(item) {
+  if (stopping) return
   note('asked', { item })
   const { id, duplicate } = await tasks.enqueue(item.payload, item.options)
   note('accepted', { item, id, duplicate })

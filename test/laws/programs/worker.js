@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { connect } from 'piecework'
 import { monotonicMs, notes, orders, wordFrom } from './notes.js'
 
-const { url, queue, policy, options = {}, types, waits, durability } = orders
+const { url, queue, policy, options = {}, types, waits } = orders
 const note = notes()
 
 let doubted = false
@@ -78,7 +78,7 @@ if (waits) {
   note('waiting')
   await wordFrom('go')
 }
-const pw = await connect(url, durability === undefined ? {} : { durability })
+const pw = await connect(url)
 note('connected')
 const worker = pw.queue(queue, policy).work(types ? Object.fromEntries(types.map((type) => [type, handle])) : handle, {
   ...options,
@@ -104,5 +104,10 @@ process.on('message', (word) => {
   if (word.say === 'stop') void end(word.graceMs)
   if (word.say === 'health') note('health', worker.health())
 })
-await worker.ready
-note('ready')
+// Who is asked to end while it starts was never ready.
+await worker.ready.then(
+  () => note('ready'),
+  (error) => {
+    if (error.code !== 'PW_STOPPING') throw error
+  },
+)
