@@ -8,7 +8,7 @@ const statements = Object.getPrototypeOf(db.prepare('select 1'))
 db.close()
 
 /**
- * Statements run by this thread, transactions among them, and syncs begun while `work` runs.
+ * Statements run by this thread, write transactions begun among them, and syncs begun while `work` runs.
  * @param {() => Promise<unknown>} work
  */
 export async function counted(work) {
@@ -18,7 +18,7 @@ export async function counted(work) {
     /** @this {Database.Statement} */
     statements[name] = function (...params) {
       counts.statements++
-      if (this.source.startsWith('begin')) counts.transactions++
+      if (this.source.startsWith('begin immediate')) counts.transactions++
       return original.apply(this, params)
     }
     return () => {
