@@ -1,8 +1,9 @@
 // Runs random histories: on fail it shrinks, and says seed and path for a replay.
 import fc from 'fast-check'
 import { type EngineFor, sqliteStore } from '../engine/subject.js'
+import type { Seen } from './calls.js'
 import { type History, histories } from './moves.js'
-import { play, type Seen } from './play.js'
+import { play } from './play.js'
 
 export interface Run {
   /** On a file that is closed and opened again, with two handles; else in memory with one. */

@@ -1,24 +1,14 @@
 // Plays one history against an engine and the model side by side and stops at the first difference.
 import assert from 'node:assert/strict'
-import type { ClaimAsk, Claimed, Engine, Enqueued, Filter, NewTask, Verdict } from '../../dist/engine/contract.js'
-import type { Outcome } from '../../dist/task/lifecycle.js'
+import type { Claimed, Engine } from '../../dist/engine/contract.js'
 import type { SqliteStore } from '../engine/subject.js'
+import { type Call, Caller, type Seen } from './calls.js'
 import { compareAll } from './compare.js'
-import { Model, type ModelTask, must } from './model.js'
-import type { FilterDraft, History, Move, TaskDraft, VerdictDraft } from './moves.js'
+import { Model, type ModelTask } from './model.js'
+import type { History, Move } from './moves.js'
 import * as operators from './operators.js'
 import * as verbs from './verbs.js'
 
-/** What was seen how often; a run that saw too little proves nothing. */
-export type Seen = Map<string, number>
-
-/** One call: sent to the engine first, then its answer is judged by the model. */
-interface Call {
-  send(engine: Engine): Promise<unknown>
-  judge(answer: PromiseSettledResult<unknown>): void
-}
-
-const answerKeepMs = 600_000
 const sleepNoticedMs = 1000
 const jumpNoticedMs = 500
 
@@ -39,19 +29,16 @@ class Player {
   private asleepMs = 0
   private readonly generations = [0, 0, 0, 0]
   private readonly dead = new Set<string>()
-  private readonly receipts: string[] = []
-  private readonly ids: string[] = []
-  private readonly past: Call[] = []
-  private readonly answers = new Map<string, { endsAt: number; answer: unknown }>()
-  private requests = 0
+  private readonly caller: Caller
 
   constructor(
-    private readonly history: History,
+    history: History,
     private readonly store: SqliteStore,
-    private readonly seen: Seen,
+    seen: Seen,
   ) {
     const other = { ...history.rules, width: 3 - history.rules.width }
     this.model = new Model(new Map(Object.entries({ q: history.rules, other })))
+    this.caller = new Caller(this.model, () => store.clock.wallMs(), this.worker, seen)
     this.offsetMs = store.clock.wallMs() - store.clock.monotonicMs()
   }
 
@@ -75,7 +62,7 @@ class Player {
   async move(move: Move, index: number): Promise<void> {
     this.tick()
     const handle = index % this.engines.length
-    const calls = this.callsOf(move)
+    const calls = this.caller.callsOf(move)
     if (calls) {
       const engine = this.engines[handle] as Engine
       await this.joinFirst(move, engine)
@@ -98,10 +85,10 @@ class Player {
       await this.happen({ do: 'pass', ms: 3_700_000 }, 0)
       await this.happen({ do: 'sweep', max: 1000 }, 0)
       for (let took = 1; took > 0; ) {
-        const claim = this.claimCall({ worker: 'healer', requestId: null, wants })
+        const claim = this.caller.claimCall({ worker: 'healer', requestId: null, wants })
         const given = await this.ask(claim)
         took = (given as Claimed).deliveries.length
-        await this.ask(this.settleCall('healer', null, this.verdicts(took, 'ack')))
+        await this.ask(this.caller.settleCall('healer', null, this.caller.acks(took)))
       }
     }
     await compareAll(this.first, this.model)
@@ -127,212 +114,12 @@ class Player {
       .map((task) => `${task.id} ${task.state}`)
   }
 
-  private verdicts(count: number, how: 'ack'): Verdict[] {
-    return this.receipts.slice(this.receipts.length - count).map((receipt) => ({ receipt, do: how }))
-  }
-
   private tick(): void {
     this.model.now = this.store.clock.monotonicMs() + this.offsetMs
     this.model.wallShift = this.store.clock.wallMs() - this.model.now
   }
 
-  private saw(what: string): void {
-    this.seen.set(what, (this.seen.get(what) ?? 0) + 1)
-  }
-
-  private callsOf(move: Move): Call[] | null {
-    switch (move.do) {
-      case 'together':
-        return move.moves.flatMap((inner) => this.callsOf(inner) ?? [])
-      case 'enqueue':
-        return this.sent(this.enqueueCall(move.tasks), move.again)
-      case 'claim': {
-        const { queue, types, max, leaseMs } = move
-        const ask = { worker: this.worker(move.worker), requestId: this.request(), wants: [{ queue, types, max }] }
-        return this.sent(this.claimCall({ ...ask, leaseMs }), move.again)
-      }
-      case 'settle': {
-        const verdicts = move.verdicts.map((draft) => this.verdict(draft))
-        return this.sent(this.settleCall(this.worker(move.worker), this.request(), verdicts), move.again)
-      }
-      case 'extend':
-        return [this.extendCall(move)]
-      case 'amend':
-        return [this.amendCall(move)]
-      case 'repeat':
-        return this.past.length === 0 ? [] : [this.past[this.past.length - 1 - (move.pick % this.past.length)] as Call]
-      default:
-        return null
-    }
-  }
-
-  private sent(call: Call, again: boolean): Call[] {
-    this.past.push(call)
-    return again ? [call, call] : [call]
-  }
-
-  private request = () => `r${++this.requests}`
-  private worker = (slot: number) => `w${slot}.${this.generations[slot]}`
-  private picked = (list: readonly string[], pick: number) => list[list.length - 1 - (pick % list.length)]
-
-  private receipt(pick: number, acting: boolean): string {
-    const those = acting ? this.receipts.filter((receipt) => this.model.heldUnder(receipt)) : this.receipts
-    return this.picked(those.length > 0 ? those : this.receipts, pick) ?? 'no receipt'
-  }
-
-  /** Judges an answer that the engine must repeat within 10 minutes; runs the model only for a new one. */
-  private repeatable<T>(name: string, now: (answer: T) => T, later: (kept: T) => T, answer: T): void {
-    const kept = this.answers.get(name)
-    if (kept && kept.endsAt > this.model.now) {
-      this.saw('repeated')
-      assert.deepEqual(answer, later(kept.answer as T), `the repeated ${name}`)
-      return
-    }
-    const expected = now(answer)
-    assert.deepEqual(answer, expected, name)
-    this.answers.set(name, { endsAt: this.model.now + answerKeepMs, answer: expected })
-  }
-
-  private enqueueCall(drafts: readonly TaskDraft[]): Call {
-    const wallMs = this.store.clock.wallMs()
-    const tasks = drafts.map(({ dueInMs, ...draft }): NewTask => {
-      const payload = JSON.stringify(`task of request ${this.requests + 1}`)
-      return { ...draft, payload, dueAt: dueInMs === undefined ? undefined : wallMs + dueInMs }
-    })
-    const name = this.request()
-    return {
-      send: (engine) => engine.enqueue(name, tasks),
-      judge: (answer) => {
-        if (answer.status === 'rejected') {
-          assert.equal((answer.reason as { code?: string }).code, 'PW_BATCH_SEALED', String(answer.reason))
-          assert.equal(verbs.enqueue(this.model, tasks, []), null, 'refused')
-          return this.saw('refused')
-        }
-        const now = (given: Enqueued[]) => this.enqueued(tasks, given)
-        this.repeatable(`enqueue ${name}`, now, (kept) => kept, answer.value as Enqueued[])
-      },
-    }
-  }
-
-  private enqueued(tasks: readonly NewTask[], given: readonly Enqueued[]): Enqueued[] {
-    const ids = given.map((row) => row.id)
-    const expected = verbs.enqueue(this.model, tasks, ids)
-    must(expected, 'a sealed batch takes no task')
-    for (const { id, duplicate } of expected) {
-      this.saw(duplicate ? 'duplicate' : 'enqueued')
-      if (duplicate) continue
-      must(Number(id) > Number(this.ids.at(-1) ?? 0), `ids rise: ${id} after ${this.ids.at(-1)}`)
-      this.ids.push(id)
-    }
-    return expected
-  }
-
-  private claimCall(ask: ClaimAsk): Call {
-    const name = `claim ${ask.worker} ${ask.requestId ?? this.request()}`
-    return {
-      send: (engine) => engine.claim(ask),
-      judge: (answer) => {
-        if (answer.status === 'rejected') throw answer.reason
-        const live = (kept: Claimed) => ({
-          ...kept,
-          deliveries: kept.deliveries.filter(({ receipt }) => this.model.heldUnder(receipt)?.hold?.kind === 'live'),
-        })
-        this.repeatable(name, (given) => this.claimed(ask, given), live, answer.value as Claimed)
-      },
-    }
-  }
-
-  private claimed(ask: ClaimAsk, given: Claimed): Claimed {
-    const m = this.model
-    const { ids, blocked } = verbs.claim(m, ask, given.deliveries)
-    assert.deepEqual(
-      given.deliveries.map((row) => row.id),
-      ids,
-      'the tasks a claim takes',
-    )
-    const deliveries = given.deliveries.map((delivery) => {
-      const task = m.tasks.get(delivery.id)
-      must(task, 'a claimed task exists')
-      this.receipts.push(delivery.receipt)
-      this.saw(delivery.number > 1 ? 'redelivered' : 'delivered')
-      if (delivery.deaths >= 2) this.saw('suspect')
-      const { id, queue, type, key, batch, number, spent, deaths, fence, payload } = task
-      return {
-        ...{ receipt: delivery.receipt, id, queue, type, key, batch, number, fence, spent, deaths, payload },
-        deliveriesMax: m.rulesOf(queue).deliveriesMax,
-        enqueuedAt: task.enqueuedAt + m.wallShift,
-        waitedMs: m.now - task.dueAt,
-        leaseMs: ask.leaseMs ?? m.rulesOf(queue).leaseMs,
-        timeoutMs: 900_000,
-        headers: null,
-      }
-    })
-    const wakes = [...m.tasks.values()].flatMap(({ wakeAt }) => (wakeAt === null ? [] : [wakeAt]))
-    const nextDueMs = wakes.length === 0 || ids.length > 0 ? null : Math.max(0, Math.min(...wakes) - m.now)
-    return { deliveries, nextDueMs, blockedBy: blocked.map((queue) => ({ queue, by: 'pause' as const })) }
-  }
-
-  private verdict({ pick, acting, how, by, delayMs }: VerdictDraft): Verdict {
-    const receipt = this.receipt(pick, acting)
-    const error = { code: how === 'timeout' ? 'PW_TIMEOUT' : null, text: 'it failed' }
-    if (how === 'ack') return { receipt, do: 'ack' }
-    if (how === 'bury') return { receipt, do: 'bury', error }
-    return how === 'release' ? { receipt, do: 'release', by, delayMs } : { receipt, do: 'retry', delayMs, error }
-  }
-
-  private settleCall(worker: string, flush: string | null, verdicts: readonly Verdict[]): Call {
-    const name = `settle ${worker} ${flush ?? this.request()}`
-    return {
-      send: (engine) => engine.settle({ worker, flush }, verdicts),
-      judge: (answer) => {
-        if (answer.status === 'rejected') throw answer.reason
-        const now = () => {
-          const outcomes = verbs.settle(this.model, verdicts)
-          for (const outcome of outcomes) this.saw(outcome)
-          return outcomes
-        }
-        this.repeatable(name, now, (kept) => kept, answer.value as Outcome[])
-      },
-    }
-  }
-
-  private extendCall({ picks, acting, leaseMs, progress }: Extract<Move, { do: 'extend' }>): Call {
-    const more = progress ? { progress: '0.5' } : {}
-    const asks = picks.map((pick) => ({ receipt: this.receipt(pick, acting), leaseMs, ...more }))
-    return {
-      send: (engine) => engine.extend('w', asks),
-      judge: (answer) => {
-        if (answer.status === 'rejected') throw answer.reason
-        const held = verbs.extend(this.model, asks)
-        assert.deepEqual(answer.value, held, 'extend')
-        for (const outcome of held) this.saw(`extend ${outcome}`)
-      },
-    }
-  }
-
-  private amendCall({ change, filter, max, dryRun }: Extract<Move, { do: 'amend' }>): Call {
-    const what = change === 'edit' ? { do: change, payload: '"edited"' } : { do: change }
-    const asked = this.filter(filter, change)
-    return {
-      send: (engine) => engine.amend(asked, what, 'test', { max, dryRun }),
-      judge: (answer) => {
-        if (answer.status === 'rejected') throw answer.reason
-        const expected = operators.amend(this.model, asked, what, max, dryRun)
-        assert.deepEqual(answer.value, expected, change)
-        if (expected.changed > 0 && !dryRun) this.saw(change)
-        if (expected.asked > 0 && !dryRun) this.saw('cancel asked')
-      },
-    }
-  }
-
-  private filter({ pick, dead, ...rest }: FilterDraft, change: string): Filter {
-    const fits = [...this.model.tasks.values()].filter(
-      (task) => (task.state === 'dead') === !/cancel|purge/.test(change),
-    )
-    const id =
-      pick === undefined ? undefined : this.picked(fits.length > 0 ? fits.map((task) => task.id) : this.ids, pick)
-    return id === undefined ? { ...rest, ...(dead ? { states: ['dead'] } : {}) } : { ids: [id] }
-  }
+  private readonly worker = (slot: number) => `w${slot}.${this.generations[slot]}`
 
   private async happen(move: Move, handle: number): Promise<void> {
     const { model, store } = this
@@ -437,7 +224,7 @@ class Player {
       for (const task of m.tasks.values()) if (task.state === 'leased') task.wakeAt = (task.wakeAt ?? 0) + this.asleepMs
       this.offsetMs += this.asleepMs
       this.asleepMs = 0
-      this.saw('slept')
+      this.caller.saw('slept')
     }
     this.tick()
     if (moved) m.rewall()
@@ -449,7 +236,7 @@ class Player {
     )
     const { expired, died, matured, promoted } = swept
     assert.deepEqual({ expired, died, matured, promoted }, expected, 'what a sweep did')
-    for (const [what, n] of Object.entries(expected)) for (let i = 0; i < n; i++) this.saw(what)
+    for (const [what, n] of Object.entries(expected)) for (let i = 0; i < n; i++) this.caller.saw(what)
     const instants = [...m.tasks.values()].flatMap(({ state, wakeAt, deadlineAt }) => [
       ...(wakeAt === null ? [] : [wakeAt]),
       ...(deadlineAt === null || state === 'leased' || state === 'dead' ? [] : [deadlineAt]),

@@ -1,0 +1,165 @@
+// Random histories bite: each bug planted into a copy of the engine makes them fail.
+import { describe, expect, it } from 'vitest'
+import { runHistories } from './histories.js'
+import { type Planted, withPlanted } from './planted.js'
+
+const planted: Planted[] = [
+  {
+    bug: 'ids are used again',
+    file: 'session.js',
+    text: 'const first = Math.max(this.lastId + 1, this.nowUs);',
+    by: "const first = this.db.prepare('select coalesce(max(id), 0) + 1 as n from piecework_task').get().n;",
+  },
+  {
+    bug: 'the fence is not compared',
+    file: 'statements.js',
+    text: 'where id = ? and fence = ? and nonce = ? and state = 4`',
+    by: 'where id = ? and (fence = ? or true) and (nonce = ? or true) and state = 4`',
+  },
+  {
+    bug: 'a lapsed ack is refused',
+    file: 'statements.js',
+    text: 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
+    by: 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
+  },
+  {
+    bug: "a key's width is ignored",
+    file: 'session.js',
+    text: 'const { width } = this.catalog.policyOf(queue).perKey;',
+    by: 'const width = 1000;',
+  },
+  {
+    bug: 'deliveriesMax is off by one',
+    file: 'settle.js',
+    text: 'row.spent >= deliveriesMax',
+    by: 'row.spent > deliveriesMax',
+  },
+  {
+    bug: 'a death is not charged to the budget',
+    file: 'sweep.js',
+    text: 'else if (exhausted(s, row))',
+    by: "else if (event === 'expire' && exhausted(s, row))",
+  },
+  {
+    bug: 'a free release is counted',
+    file: 'settle.js',
+    text: "const spent = by === 'counted' ? row.spent : row.spent - 1;",
+    by: 'const spent = row.spent;',
+  },
+  {
+    bug: 'releasesMax is ignored',
+    file: 'settle.js',
+    text: 'if (byHandler && row.releases >=',
+    by: 'if (byHandler && row.releases - 1000 >=',
+  },
+  {
+    bug: 'an expiry is not counted',
+    file: 'sweep.js',
+    text: "s.count(event, row.type, 'leased', 'ready');",
+    by: "s.count(event === 'expire' ? 'release' : event, row.type, 'leased', 'ready');",
+  },
+  {
+    bug: 'a release loses its place',
+    file: 'statements.js',
+    text: 'update piecework_task set state = 3, wakeAt = null, nonce = null, worker = null, spent = ?',
+    by: 'update piecework_task set place = place + 1, state = 3, wakeAt = null, nonce = null, worker = null, spent = ?',
+  },
+  {
+    bug: 'a state is not counted',
+    file: 'settle.js',
+    text: "s.count('release', row.type, 'leased', 'scheduled');",
+    by: '',
+  },
+  { bug: 'a batch misses what was done', file: 'settle.js', text: "s.countBatch(row.batch, 'done');", by: '' },
+  {
+    bug: 'the dedup window is ignored',
+    file: 'settle.js',
+    text: 'if (dedupWindowMs > 0)',
+    by: 'if (dedupWindowMs < 0)',
+  },
+  {
+    bug: 'a dead task keeps its dedup key',
+    file: 'settle.js',
+    text: 'if (row.dedupKey !== null)\n        s.q.dropDedup',
+    by: 'if (row.dedupKey === row)\n        s.q.dropDedup',
+  },
+  {
+    bug: 'a flush sent again is settled again',
+    file: 'engine.js',
+    text: 'if (kept)\n        return JSON.parse(kept.answer);',
+    by: '',
+  },
+  {
+    bug: 'a receipt whose worker died can be extended',
+    file: 'settle.js',
+    text: 'if (!row || row.worker === null)',
+    by: 'if (!row)',
+  },
+  {
+    bug: "a retry gives its key's slot away",
+    file: 'statements.js',
+    text: 'set state = 1, wakeAt = ?, dueAt = ?, place = ?, nonce = null,',
+    by: 'set slot = 0, state = 1, wakeAt = ?, dueAt = ?, place = ?, nonce = null,',
+  },
+  {
+    bug: 'a dead head does not hold its key',
+    file: 'settle.js',
+    text: 's.q.kill.run(hold ? row.slot : 0,',
+    by: 's.q.kill.run(0,',
+  },
+  {
+    bug: 'a key goes by id, not by when its tasks were due',
+    file: 'statements.js',
+    text: 'state = 2 order by dueAt, id limit ?)',
+    by: 'state = 2 order by id limit ?)',
+  },
+  { bug: 'redriven tasks of a key change places', file: 'amend.js', text: 'rows.reverse();', by: '' },
+  {
+    bug: 'a suspect is taken with others',
+    file: 'claim.js',
+    text: 'return Math.max(1, ahead);',
+    by: 'return max;',
+  },
+  {
+    bug: 'a cancelled task is retried',
+    file: 'settle.js',
+    text: "if (row.flags & cancelAsked)\n        return cancelled(s, 'retry', row);",
+    by: '',
+  },
+  {
+    bug: 'a paused type is claimed',
+    file: 'claim.js',
+    text: 'if (row && row.pausedAt === null)',
+    by: 'if (row)',
+  },
+  {
+    bug: 'a handle does not notice what another changed',
+    file: 'catalog.js',
+    text: 'if (settings === this.settings)',
+    by: 'if (this.settings >= 0)',
+    handles2: true,
+  },
+]
+
+/** As many as the gate runs in memory; most bugs show within a few dozen. */
+const runs = 400
+const seed = 20_261_130
+
+describe('a planted bug is caught', () => {
+  it.each(planted)('$bug', { timeout: 120_000 }, async (bug) => {
+    const { failure } = await withPlanted(bug, (engineFor) =>
+      runHistories({ file: bug.handles2 === true, runs, seed, shrink: false, engineFor }),
+    )
+    expect(failure, `nobody noticed within ${runs} histories`).not.toBeNull()
+    // A copy that cannot run at all would prove nothing.
+    expect(failure).not.toMatch(/PW_STORE_FAILED|SyntaxError|TypeError|ReferenceError/)
+  })
+
+  it('and the copy itself is sound', async () => {
+    const nothing = { bug: 'none', file: 'session.js', text: 'this.lastId + 1', by: 'this.lastId + 1' }
+    const { failure } = await withPlanted(nothing, (engineFor) =>
+      runHistories({ file: false, runs: 20, seed, shrink: false, engineFor }),
+    )
+    expect(failure).toBeNull()
+  })
+})
