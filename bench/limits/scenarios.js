@@ -143,13 +143,14 @@ export async function measureLatency(
   })
   await worker.ready
   const began = performance.now()
+  const accepted = []
   for (let n = 0; n < tasks; n++) {
     const waitMs = began + ((n + 1) * 1000) / perSecond - performance.now()
     await new Promise((resolve) => setTimeout(resolve, waitMs))
     calledAt[n] = performance.now()
-    store.enqueue(payload(n))
+    accepted.push(store.enqueue(payload(n)))
   }
-  await all
+  await Promise.all([...accepted, all])
   await worker.stop()
   return found
 }
