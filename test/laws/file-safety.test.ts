@@ -89,7 +89,7 @@ describe('a copy of a store', () => {
   })
 })
 
-/** Commands that run another one with a small disk of its own mounted at a folder; the first that this system allows. */
+/** Ways to run a command that may mount a small disk for itself; the first that this system allows is taken. */
 const mounts = [
   ['unshare', '--user', '--map-root-user', '--mount'],
   ['unshare', '--mount'],

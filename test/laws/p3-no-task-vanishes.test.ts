@@ -64,7 +64,7 @@ describe.each(subjects)('P3 on $name', (subject) => {
     ])
   })
 
-  it('takes a killed child process of a handler for a failure that names the signal; the slot works on (case 19)', async () => {
+  it('fails with the signal that killed the child process of a handler; the slot works on (case 19)', async () => {
     const store = await storeOf(subject)
     const pw = await connect(store.url)
     onTestFinished(() => pw.close())

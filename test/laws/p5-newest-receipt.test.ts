@@ -2,13 +2,13 @@
 import { connect } from 'piecework'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Verdict } from '../../dist/engine/contract.js'
-import { start } from './processes.js'
+import { start, until } from './processes.js'
 import { freeze, storeOf, subjects } from './stores.js'
 
 const policy = { leaseMs: 500, deliveriesMax: 50, backoff: { baseMs: 0, jitter: 'none' } } as const
 
 describe.each(subjects)('P5 on $name', (subject) => {
-  it('refuses the ack of a process that woke up late; the newer delivery holds, and its retry is honoured', async () => {
+  it('refuses the ack of a process that woke up late; the newer delivery holds, its retry is honoured', async () => {
     const store = await storeOf(subject)
     const pw = await connect(store.url)
     onTestFinished(() => pw.close())
@@ -34,7 +34,10 @@ describe.each(subjects)('P5 on $name', (subject) => {
     const stats = await tasks.stats()
     expect(stats).toMatchObject({ done: 1, dead: 0, failures: 1, expiries: number - 1, deaths: 0 })
     expect(stats.stale).toBeGreaterThan(0)
-    const acks = [late, newer].flatMap(({ lines }) => lines.filter(({ what }) => what === 'done'))
+    const acks = await until('the ack to be told', () => {
+      const told = [late, newer].flatMap(({ lines }) => lines.filter(({ what }) => what === 'done'))
+      return told.length > 0 && told
+    })
     expect(acks.map((ack) => ack.number)).toEqual([number + 1])
     expect(store.chronicle([id]).at(-1)).toMatchObject({ event: 'leave', number: number + 1 })
   })

@@ -57,13 +57,16 @@ process.on('exit', () => {
 /** How long a test waits for a process on a busy machine before it gives up. */
 const patienceMs = 25_000
 
+const programs = {
+  worker: new URL('./programs/worker.js', import.meta.url),
+  producer: new URL('./programs/producer.js', import.meta.url),
+  holder: new URL('./programs/holder.js', import.meta.url),
+  'full-disk': new URL('./programs/full-disk.js', import.meta.url),
+}
+
 /** Starts a program with its orders; `wrap` is a command that starts it in another surrounding. */
-export function start(
-  program: 'worker' | 'producer' | 'holder' | 'full-disk',
-  orders: object,
-  wrap: string[] = [],
-): Process {
-  const path = fileURLToPath(new URL(`./programs/${program}.js`, import.meta.url))
+export function start(program: keyof typeof programs, orders: object, wrap: string[] = []): Process {
+  const path = fileURLToPath(programs[program])
   const [command = '', ...args] = [...wrap, process.execPath, path, JSON.stringify(orders)]
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   living.add(child)

@@ -71,7 +71,7 @@ export async function storeOf(subject: Subject): Promise<Store> {
   return store
 }
 
-export function eyesOf(engine: Engine): Pick<Store, 'task' | 'tasks' | 'history' | 'proof'> {
+function eyesOf(engine: Engine): Pick<Store, 'task' | 'tasks' | 'history' | 'proof'> {
   return {
     async task(id) {
       return (await engine.select('task', { ids: [id] }, null)).items[0] as TaskRecord | undefined

@@ -1,7 +1,7 @@
 // A producer and a worker on a disk of a few megabytes: fills it, and says what was refused and what went on.
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { connect } from 'piecework'
-import { notes, orders, wordFrom } from './notes.js'
+import { notes, ofError, orders, wordFrom } from './notes.js'
 
 const { folder, tasks: count } = orders
 const note = notes()
@@ -16,7 +16,7 @@ function fill() {
     try {
       for (;;) bytes += writeSync(fd, block)
     } catch (error) {
-      if (error.code !== 'ENOSPC') throw error
+      if (ofError(error).code !== 'ENOSPC') throw error
     }
   }
   closeSync(fd)
@@ -34,8 +34,8 @@ async function untilRefused() {
   for (let accepted = 0; ; accepted++) {
     try {
       await tasks.enqueue(payload)
-    } catch ({ code, message }) {
-      note('refused', { code, text: message, accepted })
+    } catch (error) {
+      note('refused', { ...ofError(error), accepted })
       return accepted
     }
   }
@@ -48,7 +48,7 @@ const more = (await untilRefused()) + (await untilRefused())
 const acked = new Set()
 const worker = tasks.work(() => {}, { concurrency: 10 })
 worker.on('done', ({ id }) => acked.add(id))
-worker.on('error', ({ code, message }) => note('error', { code, text: message }))
+worker.on('error', (error) => note('error', ofError(error)))
 await tasks.drained()
 await worker.stop()
 const { done, dead, ready, enqueued } = await tasks.stats()
@@ -61,8 +61,8 @@ for (let refused = 0; ; refused++) {
     await tasks.enqueue(payload)
     note('accepted again', { refused })
     break
-  } catch ({ code }) {
-    if (code !== 'PW_DISK_FULL') throw new Error(code)
+  } catch (error) {
+    if (ofError(error).code !== 'PW_DISK_FULL') throw error
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

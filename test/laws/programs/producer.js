@@ -1,7 +1,7 @@
 // A producer process for the laws: enqueues what it was told, and writes down each question and each answer.
 import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'piecework'
-import { notes, orders, wordFrom } from './notes.js'
+import { notes, orders, told, wordFrom } from './notes.js'
 
 const { url, queue, policy, log, rounds, groups, bulk, waits } = orders
 /** What an earlier life of this producer had asked for and got no answer to. */
@@ -18,8 +18,7 @@ const pw = await connect(url)
 const tasks = pw.queue(queue, policy)
 note('ready')
 let stopping = false
-process.on('message', (word) => {
-  if (word.say !== 'stop') return
+told('stop', () => {
   stopping = true
   void pw.close().then(() => process.exit(0))
 })
@@ -44,8 +43,7 @@ if (bulk) {
 // Groups come from the parent, one after the other.
 if (groups) {
   note('hungry')
-  process.on('message', async (word) => {
-    if (word.say !== 'enqueue') return
+  told('enqueue', async (word) => {
     await Promise.all(word.items.map(enqueue))
     note('hungry')
   })

@@ -1,16 +1,15 @@
 // A worker process for the laws: does with each task what its payload says, and writes down what it saw.
 import { spawn } from 'node:child_process'
 import { connect } from 'piecework'
-import { monotonicMs, notes, orders, wordFrom } from './notes.js'
+import { monotonicMs, notes, ofError, orders, told, wordFrom } from './notes.js'
 
-const { url, queue, policy, options = {}, types, waits } = orders
+const { url, queue, policy, options = {}, waits } = orders
 const note = notes()
 
 let doubted = false
-let open = () => {}
-const opened = new Promise((resolve) => {
-  open = resolve
-})
+// Listened for from the start: what is said to a process without a listener is told to the first one only.
+const opened = wordFrom('open')
+const stopped = wordFrom('stop')
 
 const aborted = (signal) =>
   new Promise((_, reject) => {
@@ -80,16 +79,14 @@ if (waits) {
 }
 const pw = await connect(url)
 note('connected')
-const worker = pw.queue(queue, policy).work(types ? Object.fromEntries(types.map((type) => [type, handle])) : handle, {
-  ...options,
-  stopOn: ['SIGTERM'],
-})
+const worker = pw.queue(queue, policy).work(handle, { ...options, stopOn: ['SIGTERM'] })
 worker.on('done', ({ id, number, runMs }) => note('done', { id, number, runMs }))
-for (const event of ['stale', 'retry', 'dead', 'released']) {
-  worker.on(event, ({ id, number }) => note(event, { id, number }))
-}
-worker.on('error', ({ code, message }) => note('error', { code, text: message }))
-process.on('warning', ({ code, message }) => note('warning', { code, text: message }))
+worker.on('stale', ({ id, number }) => note('stale', { id, number }))
+worker.on('retry', ({ id, number }) => note('retry', { id, number }))
+worker.on('dead', ({ id, number }) => note('dead', { id, number }))
+worker.on('released', ({ id, number }) => note('released', { id, number }))
+worker.on('error', (error) => note('error', ofError(error)))
+process.on('warning', (warning) => note('warning', ofError(warning)))
 
 async function end(graceMs) {
   note('stopping')
@@ -99,11 +96,8 @@ async function end(graceMs) {
   process.exit(0)
 }
 process.on('SIGTERM', () => void end())
-process.on('message', (word) => {
-  if (word.say === 'open') open()
-  if (word.say === 'stop') void end(word.graceMs)
-  if (word.say === 'health') note('health', worker.health())
-})
+void stopped.then((word) => end(word.graceMs))
+told('health', () => note('health', worker.health()))
 // Who is asked to end while it starts was never ready.
 await worker.ready.then(
   () => note('ready'),
