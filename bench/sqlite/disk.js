@@ -154,15 +154,20 @@ export async function sync(/** @type {string} */ folder) {
       const perSecond = (inFlight * each) / median(own.map(({ seconds }) => seconds))
       const p50 = median(own.map(({ p50Ms }) => p50Ms)).toFixed(2)
       const p99 = median(own.map(({ p99Ms }) => p99Ms)).toFixed(2)
-      console.log(
-        `  ${variants[i]?.name.padEnd(36)} ${perSecond.toFixed(0).padStart(7)}/s x${ratio.toFixed(2)}   p50 ${p50} ms   p99 ${p99} ms`,
-      )
+      const speed = `${perSecond.toFixed(0).padStart(7)}/s x${ratio.toFixed(2)}`
+      console.log(`  ${variants[i]?.name.padEnd(36)} ${speed}   p50 ${p50} ms   p99 ${p99} ms`)
     }
   }
   for (const { store } of variants) store.close()
 }
 
-/** @template V, R @param {V[]} variants @param {number} rounds @param {(variant: V) => Promise<R>} work */
+/**
+ * Every variant once in each round, in changing order; the first round is not kept.
+ * @template V, R
+ * @param {V[]} variants
+ * @param {number} rounds
+ * @param {(variant: V) => Promise<R>} work
+ */
 async function inTurns(variants, rounds, work) {
   /** @type {R[][]} */
   const found = []
@@ -191,7 +196,10 @@ parentPort.on('message', () => {
 
 /** @typedef {{ name: string, store: Turns, after: () => void, end: () => unknown }} Checkpointing */
 
-/** A store whose log a thread moves, every 20 commits at most; the loop steps in at `pages`. @returns {Checkpointing} */
+/**
+ * A store whose log a thread moves, every 20 commits at most; the loop steps in at `pages`.
+ * @returns {Checkpointing}
+ */
 function threaded(/** @type {string} */ file, /** @type {string} */ name, /** @type {number} */ pages) {
   const store = new Turns(file, [`wal_autocheckpoint = ${pages}`])
   const driver = new URL(import.meta.resolve('better-sqlite3')).pathname
@@ -250,15 +258,14 @@ export async function checkpoint(/** @type {string} */ folder) {
     const ratio = (/** @type {'ms' | 'cpuUs'} */ field) =>
       median(own.map((row, k) => row[field] / (rounds[k]?.[0]?.[field] ?? Number.NaN))).toFixed(2)
     const cells = [0.5, 0.99, 0.999, 1].map((q) => quantile(commitMs, q).toFixed(2).padStart(7))
-    const held = commitMs.filter((took) => took > 5)
-    console.log(
-      `  ${variants[i]?.name.padEnd(34)} p50, p99, p99.9, max ${cells.join(' ')}   over 5 ms: ${held.length} of ${commitMs.length}, ${held
-        .reduce((sum, took) => sum + took, 0)
-        .toFixed(
-          0,
-        )} ms   time x${ratio('ms')} CPU x${ratio('cpuUs')}   log ${(variants[i]?.store.logBytes ?? 0) >> 20} MiB`,
-    )
+    const long = commitMs.filter((took) => took > 5)
+    const stalled = `over 5 ms: ${long.length} of ${commitMs.length}, ${sum(long).toFixed(0)} ms`
+    const log = (variants[i]?.store.logBytes ?? 0) >> 20
+    console.log(`  ${variants[i]?.name.padEnd(34)} p50, p99, p99.9, max ${cells.join(' ')}   ${stalled}`)
+    console.log(`${' '.repeat(37)}time x${ratio('ms')}   CPU x${ratio('cpuUs')}   log ${log} MiB`)
     await variants[i]?.end()
     variants[i]?.store.close()
   }
 }
+
+const sum = (/** @type {readonly number[]} */ figures) => figures.reduce((total, figure) => total + figure, 0)
