@@ -130,7 +130,8 @@ function claimable(s: Session, queue: number, names: readonly string[] | null): 
 const readyNow = (s: Session, type: number): number =>
   (s.q.readyOf.get(type) as { ready: number }).ready + s.addedReady(type)
 
-const requestName = (ask: ClaimAsk) => `claim ${ask.worker} ${ask.requestId}`
+/** With the length of its first part, so that no two pairs of texts are one. */
+const requestName = ({ worker, requestId }: ClaimAsk) => `claim ${worker.length} ${worker} ${requestId}`
 
 /** The deliveries of an earlier answer whose leases are still live. */
 function stillLeased(s: Session, answer: Claimed): Claimed {

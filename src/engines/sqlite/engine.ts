@@ -150,7 +150,7 @@ class SqliteEngine implements Engine {
 
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
     refuseTx(tx)
-    const request = by.flush === null ? null : `settle ${by.worker} ${by.flush}`
+    const request = by.flush === null ? null : `settle ${by.worker.length} ${by.worker} ${by.flush}`
     return this.write((s) => answered(s, request, () => settle(s, verdicts)), always, verdicts.length)
   }
 
