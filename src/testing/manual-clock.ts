@@ -1,6 +1,6 @@
 // A clock that stands still until a test moves it: timers fire in order, and promises settle between the steps.
 import { assert } from '../ground/assert.js'
-import { type Clock, systemClock } from '../ground/clock.js'
+import { type Clock, systemClock, type Timer } from '../ground/clock.js'
 
 /** A Clock for tests. All durations are milliseconds. */
 export interface ManualClock extends Clock {
@@ -28,79 +28,95 @@ const quietTurns = 2
 
 /** A manual clock; `wallMs` is what its wall clock shows at first (default: a moment in 2033). */
 export function manualClock(wallMs = 2_000_000_000_000): ManualClock {
-  let monotonic = 10_000
-  let wall = wallMs
-  let uptime = 10_000
-  let boots = 1
-  let timers: Planned[] = []
-  let soon = 0
+  return new Manual(wallMs)
+}
 
-  const pass = (ms: number) => {
-    monotonic += ms
-    wall += ms
-    uptime += ms
+class Manual implements ManualClock {
+  private monotonic = 10_000
+  private uptime = 10_000
+  private boots = 1
+  private timers: Planned[] = []
+  /** Callbacks of `soon` that have not run. */
+  private queued = 0
+
+  constructor(private wall: number) {}
+
+  // Functions of their own, so that a test can take the clock apart.
+  readonly monotonicMs = () => this.monotonic
+  readonly wallMs = () => this.wall
+  readonly uptimeMs = () => this.uptime
+
+  get bootId(): string {
+    return `boot-${this.boots}`
   }
-  const settle = async () => {
+
+  get pending(): number {
+    return this.timers.length
+  }
+
+  after(ms: number, fn: () => void): Timer {
+    const timer = { atMs: this.monotonic + Math.max(ms, 0), fn }
+    this.timers.push(timer)
+    return { cancel: () => this.drop(timer) }
+  }
+
+  soon(fn: () => void): void {
+    this.queued++
+    systemClock.soon(() => {
+      this.queued--
+      fn()
+    })
+  }
+
+  async settle(): Promise<void> {
     for (let quiet = 0; quiet < quietTurns; quiet++) {
-      if (soon > 0) quiet = 0
+      if (this.queued > 0) quiet = 0
       await new Promise<void>((resolve) => systemClock.soon(resolve))
     }
   }
-  const first = () => timers.reduce<Planned | null>((a, b) => (a === null || b.atMs < a.atMs ? b : a), null)
 
-  return {
-    monotonicMs: () => monotonic,
-    wallMs: () => wall,
-    uptimeMs: () => uptime,
-    get bootId() {
-      return `boot-${boots}`
-    },
-    after(ms, fn) {
-      const timer = { atMs: monotonic + Math.max(ms, 0), fn }
-      timers.push(timer)
-      return {
-        cancel() {
-          timers = timers.filter((other) => other !== timer)
-        },
-      }
-    },
-    soon(fn) {
-      soon++
-      systemClock.soon(() => {
-        soon--
-        fn()
-      })
-    },
-    async advance(ms) {
-      assert(ms >= 0, 'time goes forward')
-      const endMs = monotonic + ms
-      await settle()
-      for (let next = first(); next !== null && next.atMs <= endMs; next = first()) {
-        const fired = next
-        timers = timers.filter((timer) => timer !== fired)
-        pass(Math.max(0, fired.atMs - monotonic))
-        fired.fn()
-        await settle()
-      }
-      pass(Math.max(0, endMs - monotonic))
-      await settle()
-    },
-    jumpWall(ms) {
-      wall += ms
-    },
-    sleep(ms) {
-      wall += ms
-      uptime += ms
-    },
-    reboot() {
-      boots++
-      monotonic = 0
-      uptime = 0
-      timers = []
-    },
-    settle,
-    get pending() {
-      return timers.length
-    },
+  async advance(ms: number): Promise<void> {
+    assert(ms >= 0, 'time goes forward')
+    const endMs = this.monotonic + ms
+    await this.settle()
+    for (let next = this.first(); next !== null && next.atMs <= endMs; next = this.first()) {
+      this.drop(next)
+      this.pass(next.atMs - this.monotonic)
+      next.fn()
+      await this.settle()
+    }
+    this.pass(endMs - this.monotonic)
+    await this.settle()
+  }
+
+  jumpWall(ms: number): void {
+    this.wall += ms
+  }
+
+  sleep(ms: number): void {
+    this.wall += ms
+    this.uptime += ms
+  }
+
+  reboot(): void {
+    this.boots++
+    this.monotonic = 0
+    this.uptime = 0
+    this.timers = []
+  }
+
+  /** The timer that falls due first; of equal ones the one that was set first. */
+  private first(): Planned | null {
+    return this.timers.reduce<Planned | null>((a, b) => (a === null || b.atMs < a.atMs ? b : a), null)
+  }
+
+  private drop(timer: Planned): void {
+    this.timers = this.timers.filter((other) => other !== timer)
+  }
+
+  private pass(ms: number): void {
+    this.monotonic += Math.max(ms, 0)
+    this.wall += Math.max(ms, 0)
+    this.uptime += Math.max(ms, 0)
   }
 }

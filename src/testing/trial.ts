@@ -219,6 +219,9 @@ export class Trial {
   }
 }
 
+/** The ids of rows, in their order. */
+export const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id)
+
 /** Asserts that `actual` has the fields of `expected` with equal values; it may have others. */
 export function like(actual: object | undefined, expected: Record<string, unknown>): void {
   const found = actual as Record<string, unknown> | undefined

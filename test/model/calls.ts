@@ -232,11 +232,11 @@ export class Caller {
   }
 
   private filter({ pick, dead, ...rest }: FilterDraft, change: string): Filter {
-    const fits = [...this.model.tasks.values()].filter(
-      (task) => (task.state === 'dead') === !/cancel|purge/.test(change),
-    )
-    const id =
-      pick === undefined ? undefined : this.picked(fits.length > 0 ? fits.map((task) => task.id) : this.ids, pick)
+    const tasks = [...this.model.tasks.values()]
+    const leased = change === 'cancel' ? tasks.filter((task) => task.state === 'leased') : []
+    const fits = tasks.filter((task) => (task.state === 'dead') === !/cancel|purge/.test(change))
+    const ids = (leased.length > 0 ? leased : fits).map((task) => task.id)
+    const id = pick === undefined ? undefined : this.picked(ids.length > 0 ? ids : this.ids, pick)
     return id === undefined ? { ...rest, ...(dead ? { states: ['dead'] } : {}) } : { ids: [id] }
   }
 }

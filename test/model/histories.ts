@@ -48,7 +48,8 @@ export async function runHistories(run: Run): Promise<Report> {
   const moves = details.counterexample?.[0].moves.map((move) => `  ${JSON.stringify(move)}`) ?? []
   const rules = JSON.stringify(details.counterexample?.[0].rules)
   const error = details.errorInstance instanceof Error ? details.errorInstance.stack : String(details.errorInstance)
-  const again = `PW_MODEL_SEED=${details.seed} PW_MODEL_PATH=${details.counterexamplePath} PW_MODEL_FILE=${Number(run.file)}`
+  const where = `PW_MODEL_PATH=${details.counterexamplePath} PW_MODEL_FILE=${Number(run.file)}`
+  const again = `PW_MODEL_SEED=${details.seed} ${where}`
   const failure = [`After ${details.numRuns} histories, smallest of ${details.numShrinks}:`, rules, ...moves, error]
   return {
     failure: [...failure, `Replay: ${again} npx vitest run test/model/histories.test.ts`].join('\n'),

@@ -1,8 +1,7 @@
 // Conformance: which tasks a claim hands out, in which order, and what it says when it has none.
 import assert from 'node:assert/strict'
-import { type Chapter, like, type Trial } from '../trial.js'
+import { type Chapter, idsOf, like, type Trial } from '../trial.js'
 
-const ids = (deliveries: readonly { id: string }[]) => deliveries.map(({ id }) => id)
 const ask = (t: Trial, ...wants: { queue: string; types: string[] | null; max: number }[]) =>
   t.engine.claim({ worker: 'w', requestId: null, wants })
 
@@ -11,8 +10,8 @@ export const claimChapter: Chapter = {
   tests: {
     'takes at most max, the lowest place first, equal places by id': async (t) => {
       const added = await t.add({}, {}, {}, {})
-      assert.deepEqual(ids(await t.claim({ max: 3 })), added.slice(0, 3))
-      assert.deepEqual(ids(await t.claim({ max: 3 })), added.slice(3))
+      assert.deepEqual(idsOf(await t.claim({ max: 3 })), added.slice(0, 3))
+      assert.deepEqual(idsOf(await t.claim({ max: 3 })), added.slice(3))
       assert.deepEqual(await t.claim({ max: 3 }), [])
       assert.deepEqual(await t.claim({ max: 0 }), [])
       like(await t.figures(), { leased: 4, ready: 0, deliveries: 4 })
@@ -42,24 +41,24 @@ export const claimChapter: Chapter = {
       const [urgent, lazy] = await t.add({ priority: 1 }, { priority: -1 })
       await t.advance(2)
       const [late] = await t.add({})
-      assert.deepEqual(ids(await t.claim()), [old, urgent, middle, late, lazy])
+      assert.deepEqual(idsOf(await t.claim()), [old, urgent, middle, late, lazy])
     },
 
     'takes only the types asked for, all of them for null': async (t) => {
       const [a, b, c] = await t.add({ type: 'a' }, { type: 'b' }, { type: 'c' })
       assert.deepEqual(await t.claim({ types: ['none'] }), [])
       assert.deepEqual(await t.claim({ types: [] }), [])
-      assert.deepEqual(ids(await t.claim({ types: ['b', 'none', 'c'], max: 1 })), [b])
-      assert.deepEqual(ids(await t.claim()), [a, c])
+      assert.deepEqual(idsOf(await t.claim({ types: ['b', 'none', 'c'], max: 1 })), [b])
+      assert.deepEqual(idsOf(await t.claim()), [a, c])
     },
 
     'merges many types by place': async (t) => {
       const added = await t.add(...Array.from({ length: 140 }, (_, n) => ({ type: `type ${n % 70}` })))
-      const first = ids(await t.claim({ max: 5 }))
+      const first = idsOf(await t.claim({ max: 5 }))
       assert.equal(first.length, 5)
       const rest: string[] = []
       for (let took = 1; took > 0; ) {
-        const more = ids(await t.claim({ max: 100 }))
+        const more = idsOf(await t.claim({ max: 100 }))
         took = more.length
         rest.push(...more)
       }
@@ -74,21 +73,21 @@ export const claimChapter: Chapter = {
         { queue: 'nowhere', types: null, max: 9 },
         { queue: 'b', types: ['b'], max: 1 },
       )
-      assert.deepEqual(ids(deliveries), [a, b])
+      assert.deepEqual(idsOf(deliveries), [a, b])
       assert.deepEqual(blockedBy, [])
     },
 
     'takes nothing from a paused queue or type, and says so': async (t) => {
       const [a, b] = await t.add({ type: 'a' }, { type: 'b' })
       await t.engine.configure('type', 'q\0a', { paused: true }, 'tester')
-      assert.deepEqual(ids(await t.claim()), [b])
+      assert.deepEqual(idsOf(await t.claim()), [b])
       await t.engine.configure('queue', 'q', { paused: true }, 'tester')
       await t.engine.configure('type', 'q\0a', { paused: false }, 'tester')
       const { deliveries, blockedBy } = await ask(t, { queue: 'q', types: null, max: 9 })
       assert.deepEqual([deliveries, blockedBy], [[], [{ queue: 'q', by: 'pause' }]])
       assert.equal((await t.figures('q', 'a')).paused, true)
       await t.engine.configure('queue', 'q', { paused: false }, 'tester')
-      assert.deepEqual(ids(await t.claim()), [a])
+      assert.deepEqual(idsOf(await t.claim()), [a])
     },
 
     'says when something is due next: a delay, or the end of a lease': async (t) => {
@@ -105,9 +104,9 @@ export const claimChapter: Chapter = {
     'answers the same request id with the same deliveries, as long as they are leased': async (t) => {
       const added = await t.add({}, {}, {})
       const first = await t.claim({ requestId: 'r', max: 2 })
-      assert.deepEqual(ids(first), added.slice(0, 2))
+      assert.deepEqual(idsOf(first), added.slice(0, 2))
       assert.deepEqual(await t.claim({ requestId: 'r', max: 2 }), first)
-      assert.deepEqual(ids(await t.claim({ requestId: 'r', worker: 'another', max: 2 })), added.slice(2))
+      assert.deepEqual(idsOf(await t.claim({ requestId: 'r', worker: 'another', max: 2 })), added.slice(2))
       await t.ack(first[0] ?? { receipt: '' })
       assert.deepEqual(await t.claim({ requestId: 'r', max: 2 }), first.slice(1))
     },

@@ -1,6 +1,6 @@
 // Conformance: what can be done with dead letters, by whom it was done, and what stays known of them.
 import assert from 'node:assert/strict'
-import { type Chapter, like } from '../trial.js'
+import { type Chapter, idsOf, like } from '../trial.js'
 
 export const deadChapter: Chapter = {
   title: 'dead letters',
@@ -23,10 +23,7 @@ export const deadChapter: Chapter = {
         error: null,
         deadAt: null,
       })
-      assert.deepEqual(
-        (await t.claim({ max: 1 })).map((d) => d.id),
-        [other],
-      )
+      assert.deepEqual(idsOf(await t.claim({ max: 1 })), [other])
       const again = await t.take()
       like(again, { id, number: 3, spent: 1 })
       assert.equal(await t.retry(again), 'scheduled')
@@ -45,10 +42,7 @@ export const deadChapter: Chapter = {
       const { fingerprint } = await t.task(ids[0])
       assert.equal((await t.task(ids[1])).fingerprint, fingerprint, 'numbers in an error make no other kind of it')
       assert.deepEqual((await t.amend({ fingerprint: fingerprint ?? '' }, 'redrive', 1000, true)).ids, ids.slice(0, 2))
-      assert.deepEqual(
-        (await t.tasks({ text: 'fire' })).map(({ id }) => id),
-        [ids[2]],
-      )
+      assert.deepEqual(idsOf(await t.tasks({ text: 'fire' })), [ids[2]])
     },
 
     'are discarded for good, by a named actor': async (t) => {

@@ -1,6 +1,6 @@
 // Conformance: workers join, beat and leave; when one dies its tasks come back, and suspects go out alone.
 import assert from 'node:assert/strict'
-import { type Chapter, like, type Trial } from '../trial.js'
+import { type Chapter, idsOf, like, type Trial } from '../trial.js'
 
 /** A worker of its own takes the head and dies with it, beside one that lives. */
 async function killer(t: Trial, name: string): Promise<string> {
@@ -86,23 +86,13 @@ export const deathsChapter: Chapter = {
       const [suspect, ...rest] = await t.add({}, {}, {})
       await killer(t, 'one')
       await killer(t, 'two')
-      assert.deepEqual(
-        (await t.claim()).map(({ id }) => id),
-        [suspect],
-      )
-      assert.deepEqual(
-        (await t.claim()).map(({ id }) => id),
-        rest,
-      )
+      assert.deepEqual(idsOf(await t.claim()), [suspect])
+      assert.deepEqual(idsOf(await t.claim()), rest)
       const [urgent] = await t.add({ priority: 100 })
       t.store.die('w')
       await t.advance(40_000)
       await t.sweep()
-      assert.deepEqual(
-        (await t.claim()).map(({ id }) => id),
-        [urgent],
-        'what stands before it goes without it',
-      )
+      assert.deepEqual(idsOf(await t.claim()), [urgent], 'what stands before it goes without it')
     },
 
     'put no suspicion on their tasks when all of them die at once': async (t) => {

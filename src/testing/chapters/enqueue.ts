@@ -1,6 +1,6 @@
 // Conformance: what enqueue stores and answers, one task or a thousand, now or later.
 import assert from 'node:assert/strict'
-import { type Chapter, like, refused } from '../trial.js'
+import { type Chapter, idsOf, like, refused } from '../trial.js'
 
 export const enqueueChapter: Chapter = {
   title: 'enqueue',
@@ -73,10 +73,7 @@ export const enqueueChapter: Chapter = {
       const [now] = await t.add({})
       const [overdue] = await t.enqueue({ dueAt: (await t.wallMs()) - 60_000 })
       assert.equal(overdue?.state, 'ready')
-      assert.deepEqual(
-        (await t.claim()).map(({ id }) => id),
-        [overdue?.id, now],
-      )
+      assert.deepEqual(idsOf(await t.claim()), [overdue?.id, now])
     },
 
     'answers a call with the same request id as the first time, for 10 minutes (case 20)': async (t) => {

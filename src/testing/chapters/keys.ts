@@ -1,8 +1,8 @@
 // Conformance: how many tasks of a key are out at once, and in which order they go.
 import assert from 'node:assert/strict'
-import { type Chapter, like, type Trial } from '../trial.js'
+import { type Chapter, idsOf, like, type Trial } from '../trial.js'
 
-const ids = async (t: Trial) => (await t.claim()).map(({ id }) => id)
+const claimed = async (t: Trial) => idsOf(await t.claim())
 const k = { key: 'k' }
 
 /** Claims and acks one by one; answers the order. */
@@ -32,17 +32,14 @@ export const keysChapter: Chapter = {
       await t.policy({ perKey: { width: 3 } })
       const added = await t.add(k, k, k, k, k)
       const first = await t.claim()
-      assert.deepEqual(
-        first.map(({ id }) => id),
-        added.slice(0, 3),
-      )
+      assert.deepEqual(idsOf(first), added.slice(0, 3))
       await t.ack(first[1] ?? { receipt: '' })
-      assert.deepEqual(await ids(t), [added[3]])
+      assert.deepEqual(await claimed(t), [added[3]])
     },
 
     'do not hinder each other, tasks without a key, or other queues': async (t) => {
       const added = await t.add(k, k, { key: 'l' }, {}, { ...k, queue: 'other' })
-      assert.deepEqual(await ids(t), [added[0], added[2], added[3]])
+      assert.deepEqual(await claimed(t), [added[0], added[2], added[3]])
       assert.equal((await t.take({ queue: 'other' })).id, added[4])
     },
 
@@ -70,7 +67,7 @@ export const keysChapter: Chapter = {
 
     'keep their order against priority': async (t) => {
       const [first] = await t.add(k, { ...k, priority: 100 })
-      assert.deepEqual(await ids(t), [first])
+      assert.deepEqual(await claimed(t), [first])
     },
 
     'stay with a task that is retried, snoozed or whose lease ended': async (t) => {
@@ -83,13 +80,13 @@ export const keysChapter: Chapter = {
       await t.advance(1000)
       await t.take({ leaseMs: 1000 })
       await t.advance(1000)
-      assert.deepEqual(await ids(t), [first])
+      assert.deepEqual(await claimed(t), [first])
     },
 
     'go on when the head is dead': async (t) => {
       const [, second] = await t.add(k, k)
       await t.bury(await t.take())
-      assert.deepEqual(await ids(t), [second])
+      assert.deepEqual(await claimed(t), [second])
     },
 
     'are held by a dead head where the policy says so, until it is redriven or discarded': async (t) => {
@@ -104,7 +101,7 @@ export const keysChapter: Chapter = {
       await t.bury(await t.take())
       assert.deepEqual(await t.claim(), [])
       await t.amend({ ids: [second ?? ''] }, 'discard')
-      assert.deepEqual(await ids(t), [third])
+      assert.deepEqual(await claimed(t), [third])
     },
 
     'let redriven tasks go before their others, in their old order': async (t) => {
@@ -124,7 +121,7 @@ export const keysChapter: Chapter = {
       await t.amend({ ids: [first ?? ''] }, 'cancel')
       await t.advance(1000)
       await t.sweep()
-      assert.deepEqual(await ids(t), [third])
+      assert.deepEqual(await claimed(t), [third])
     },
   },
 }

@@ -1,6 +1,6 @@
 // Conformance: pages of rows and the figures, which a reader can believe.
 import assert from 'node:assert/strict'
-import { type Chapter, like, refused } from '../trial.js'
+import { type Chapter, idsOf, like, refused } from '../trial.js'
 
 export const readingChapter: Chapter = {
   title: 'select and measure',
@@ -21,7 +21,7 @@ export const readingChapter: Chapter = {
     'find tasks by what a filter names': async (t) => {
       const [a, b] = await t.add({ key: 'k' }, { type: 'x', batch: 'b' }, { queue: 'other' })
       await t.take()
-      const found = async (filter: Parameters<typeof t.tasks>[0]) => (await t.tasks(filter)).map(({ id }) => id)
+      const found = async (filter: Parameters<typeof t.tasks>[0]) => idsOf(await t.tasks(filter))
       assert.deepEqual(await found({ queue: 'q' }), [a, b])
       assert.deepEqual(await found({ states: ['leased'] }), [a])
       assert.deepEqual(await found({ key: 'k', states: ['ready'] }), [])

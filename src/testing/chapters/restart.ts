@@ -1,6 +1,6 @@
 // Conformance: a store that is closed and opened again goes on where it was.
 import assert from 'node:assert/strict'
-import { type Chapter, like, refused, type Trial } from '../trial.js'
+import { type Chapter, idsOf, like, refused, type Trial } from '../trial.js'
 
 async function reopen(t: Trial): Promise<void> {
   await t.engine.close()
@@ -23,7 +23,7 @@ export const restartChapter: Chapter = {
       const all = async () => [
         await t.tasks(),
         (await t.engine.measure(null, true)).types,
-        (await t.engine.select('history', { ids: (await t.tasks()).map(({ id }) => id) }, null)).items,
+        (await t.engine.select('history', { ids: idsOf(await t.tasks()) }, null)).items,
         (await t.engine.select('queue', {}, null)).items,
         (await t.engine.select('batch', {}, null)).items,
         await t.audits(),

@@ -1,7 +1,7 @@
 // Conformance: how a delivery ends, what that costs the task, and that an end is told once.
 import assert from 'node:assert/strict'
 import type { Verdict } from '../../engine/contract.js'
-import { type Chapter, like } from '../trial.js'
+import { type Chapter, idsOf, like } from '../trial.js'
 
 const backoff = (patch: object) => ({ backoff: { baseMs: 1000, factor: 2, maxMs: 3000, jitter: 'none', ...patch } })
 const outcomes = (rows: readonly { outcome: string }[]) => rows.map(({ outcome }) => outcome)
@@ -77,10 +77,7 @@ export const settleChapter: Chapter = {
       assert.equal(await t.retry(await t.take(), 500), 'scheduled')
       const [second] = await t.add({})
       await t.advance(500)
-      assert.deepEqual(
-        (await t.claim()).map(({ id }) => id),
-        [second, first],
-      )
+      assert.deepEqual(idsOf(await t.claim()), [second, first])
     },
 
     'gives a stopping worker back what it has, any number of times, at its old place': async (t) => {
