@@ -1,16 +1,16 @@
 // One delivery of a run: makes the words, starts COMMAND, passes on what it wrote, and reads its end as a verdict.
 
-import type { Clock } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
 import { policyInForce } from '../queue/policy.js'
 import type { Worker, WorkerOptions } from '../queue/seam.js'
 import { Bury, type Delivery, type Handler, Release } from '../task/handler.js'
 import { errorBytesMax } from '../task/limits.js'
-import { type Ended, type Running, start } from './child.js'
+import type { Ended, Running } from './child.js'
 import { numberHeader, refusedHeader } from './feed.js'
 import { itemText } from './fields.js'
 import type { Gate } from './gate.js'
 import type { Format } from './items.js'
+import type { Launch } from './launch.js'
 import { escaped, type Template } from './placeholders.js'
 import type { Results, Told } from './results.js'
 import type { Store } from './store.js'
@@ -55,11 +55,10 @@ function plain<E extends Error>(error: E, code: string | null): E {
 
 export class Caller {
   readonly #running = new Set<Running>()
-  readonly #env: NodeJS.ProcessEnv = { ...process.env }
   #stopping = false
 
   constructor(
-    private readonly clock: Clock,
+    private readonly launch: Launch,
     private readonly manner: Manner,
     private readonly gate: Gate,
     private readonly results: Results,
@@ -82,9 +81,10 @@ export class Caller {
     for (const running of this.#running) running.stop(killMs)
   }
 
-  /** Resolves when no COMMAND runs any more. */
-  async idle(): Promise<void> {
-    await Promise.all([...this.#running].map((running) => running.ended))
+  /** Resolves when no COMMAND runs any more and none can be started. */
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#running].map((running) => running.ended))
+    this.launch.close()
   }
 
   /** The handler: returns to ack, throws otherwise. */
@@ -132,7 +132,7 @@ export class Caller {
     const input = by === 'stdin' ? `${structured ? payload : item}\n` : null
     try {
       told.words = this.#words(item, structured ? payload : null, number, delivery.headers[refusedHeader])
-      const running = await start(this.clock, { words: told.words, file, input, env: this.#environment(delivery) })
+      const running = await this.launch.start({ words: told.words, file, input, env: environmentOf(delivery) })
       const ended = await this.#watched(running, delivery.signal)
       if (input !== null) told.sent = Buffer.byteLength(input)
       return { ...told, ended, ...verdictOf(ended, delivery.signal) }
@@ -164,20 +164,19 @@ export class Caller {
       signal.removeEventListener('abort', end)
     }
   }
+}
 
-  /** What COMMAND can ask about its task, beside what we were given ourselves. */
-  #environment(delivery: Delivery): NodeJS.ProcessEnv {
-    return {
-      ...this.#env,
-      PIECEWORK_ID: delivery.id,
-      PIECEWORK_QUEUE: delivery.queue,
-      PIECEWORK_TYPE: delivery.type,
-      PIECEWORK_BATCH: delivery.batch ?? '',
-      PIECEWORK_DELIVERY: String(delivery.number),
-      PIECEWORK_DELIVERIES_MAX: delivery.deliveriesMax === null ? '' : String(delivery.deliveriesMax),
-      PIECEWORK_FENCE: String(delivery.fence),
-      PIECEWORK_KEY: delivery.key ?? '',
-    }
+/** What COMMAND can ask about its task. */
+function environmentOf(delivery: Delivery): Record<string, string> {
+  return {
+    PIECEWORK_ID: delivery.id,
+    PIECEWORK_QUEUE: delivery.queue,
+    PIECEWORK_TYPE: delivery.type,
+    PIECEWORK_BATCH: delivery.batch ?? '',
+    PIECEWORK_DELIVERY: String(delivery.number),
+    PIECEWORK_DELIVERIES_MAX: delivery.deliveriesMax === null ? '' : String(delivery.deliveriesMax),
+    PIECEWORK_FENCE: String(delivery.fence),
+    PIECEWORK_KEY: delivery.key ?? '',
   }
 }
 

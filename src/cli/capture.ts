@@ -6,11 +6,29 @@ import { join } from 'node:path'
 /** Bytes of one output that stay in memory. */
 const memoryBytesMax = 1_048_576
 
+/** A capture on its way to another process. */
+export interface Packed {
+  bytes: Buffer
+  size: number
+  last: number
+  file: { folder: string; path: string } | null
+}
+
 export class Capture {
+  /** What another process packed; that process has let go of it. */
+  static unpack({ bytes, size, last, file }: Packed): Capture {
+    const capture = new Capture()
+    capture.#chunks = size === 0 || file !== null ? [] : [Buffer.from(bytes)]
+    capture.#bytes = size
+    capture.#last = last
+    capture.#file = file === null ? null : { ...file, fd: null }
+    return capture
+  }
+
   #chunks: Buffer[] = []
   #bytes = 0
   #last = 0
-  #file: { folder: string; path: string; fd: number } | null = null
+  #file: { folder: string; path: string; fd: number | null } | null = null
 
   /** Bytes taken so far. */
   get size(): number {
@@ -33,7 +51,7 @@ export class Capture {
     }
     if (this.#file === null) return
     for (const kept of this.#chunks) {
-      for (let from = 0; from < kept.length; ) from += writeSync(this.#file.fd, kept, from)
+      for (let from = 0; from < kept.length; ) from += writeSync(this.#file.fd as number, kept, from)
     }
     this.#chunks = []
   }
@@ -51,11 +69,19 @@ export class Capture {
     return Buffer.concat(pieces)
   }
 
+  /** For another process, which drops it in our place. */
+  pack(): Packed {
+    const { folder, path, fd } = this.#file ?? {}
+    if (fd != null) closeSync(fd)
+    const file = folder === undefined || path === undefined ? null : { folder, path }
+    return { bytes: Buffer.concat(this.#chunks), size: this.#bytes, last: this.#last, file }
+  }
+
   /** Takes the temporary file away. */
   drop(): void {
     this.#chunks = []
     if (this.#file === null) return
-    closeSync(this.#file.fd)
+    if (this.#file.fd !== null) closeSync(this.#file.fd)
     rmSync(this.#file.folder, { recursive: true, force: true })
     this.#file = null
   }

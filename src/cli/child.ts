@@ -13,7 +13,8 @@ export interface CommandCall {
   file: string | null
   /** Written to stdin; null gives it /dev/null. */
   input: string | null
-  env: NodeJS.ProcessEnv
+  /** Added to what this process was given itself. */
+  env: Readonly<Record<string, string>>
 }
 
 export interface Ended {
@@ -31,10 +32,14 @@ export interface Ended {
 
 /** A running COMMAND. */
 export interface Running {
+  readonly pid: number
   readonly ended: Promise<Ended>
   /** TERM to its process group, KILL after `killMs`. */
   stop(killMs: number): void
 }
+
+/** Read once: looking up each variable anew would cost as much as a small COMMAND. */
+const inherited = { ...process.env }
 
 /** Bytes of stderr kept of one call: for people; the error of the delivery takes the last 4 KiB. */
 const stderrBytesMax = 65_536
@@ -75,8 +80,9 @@ export async function start(clock: Clock, call: CommandCall): Promise<Running> {
     child.stdin?.on('error', () => {})
     child.stdin?.end(call.input)
   }
-  const send = (signal: NodeJS.Signals) => signalGroup(child.pid, signal)
+  const send = (signal: NodeJS.Signals) => signalGroup(child.pid as number, signal)
   return {
+    pid: child.pid ?? 0,
     ended,
     stop(killMs) {
       if (stopped || child.exitCode !== null || child.signalCode !== null) return
@@ -92,7 +98,7 @@ function spawned(file: string, name: string, rest: readonly string[], call: Comm
     return spawn(file, rest, {
       argv0: name,
       detached: true,
-      env: call.env,
+      env: { ...inherited, ...call.env },
       stdio: [call.input === null ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
   } catch (error) {
@@ -147,8 +153,7 @@ function spawnError(error: unknown, name: string): PieceworkError {
 }
 
 /** A group that has ended already is no trouble. */
-function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
-  if (pid === undefined) return
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch (error) {

@@ -8,6 +8,7 @@ import { Feed } from './feed.js'
 import { Gate } from './gate.js'
 import { type Halt, Halting } from './halt.js'
 import type { Input } from './input.js'
+import { Launch } from './launch.js'
 import { errorText, exitOf, grouped, type Output, warningText } from './print.js'
 import { Progress, type Standing, stderrScreen } from './progress.js'
 import { reportOf, summaryOf } from './report.js'
@@ -71,7 +72,7 @@ class Session {
     this.#progress = new Progress(clock, stderrScreen, () => this.#standing())
     this.#results = new Results({ ...plan.results, heldMax: this.#heldMax }, output, this.#progress)
     this.#gate = new Gate(clock, plan.concurrency, plan.perSecond)
-    this.#caller = new Caller(clock, plan.manner, this.#gate, this.#results, {
+    this.#caller = new Caller(new Launch(clock, plan.concurrency), plan.manner, this.#gate, this.#results, {
       hopeless: (error) => this.#end('soon', { exit: exitOf(error), error }),
       ended: (error) => this.#ended(error),
     })
@@ -116,6 +117,7 @@ class Session {
     })
     await Promise.race([this.#finish(), stopped])
     await this.#worker?.stop({ graceMs: patienceMs })
+    await this.#caller.close()
   }
 
   /** Reads everything, then waits until nothing of it is open. */

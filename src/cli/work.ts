@@ -6,6 +6,7 @@ import type { Handler } from '../task/handler.js'
 import { shown } from '../task/limits.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Gate } from './gate.js'
+import { Launch } from './launch.js'
 import { errorText, exitOf, type Output, warningText } from './print.js'
 import { Progress, stderrScreen } from './progress.js'
 import { Results } from './results.js'
@@ -78,7 +79,7 @@ export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
     // A wait that was given up is no error.
     await Promise.race([goal.catch((error) => over.signal.aborted || fail(error)), stopped])
     await Promise.all(workers.map((worker) => worker.stop({ graceMs: signals > 1 ? 0 : graceMs })))
-    await caller?.idle()
+    await caller?.close()
     if (failed === null) return dead > 0 ? 1 : 0
     output.say(errorText(failed, output.json))
     return exitOf(failed)
@@ -105,5 +106,11 @@ function callerFor(
   const silent = new Progress(store.clock, stderrScreen, () => Promise.reject(new Error('never asked')))
   const options = { keepOrder: false, tag: false, folder: null, log: null, quiet: false, heldMax: 0 }
   const gate = new Gate(store.clock, concurrency * queues.length, null)
-  return new Caller(store.clock, manner, gate, new Results(options, output, silent), { hopeless, ended() {} })
+  return new Caller(
+    new Launch(store.clock, concurrency * queues.length),
+    manner,
+    gate,
+    new Results(options, output, silent),
+    { hopeless, ended() {} },
+  )
 }
