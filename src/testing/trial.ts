@@ -206,8 +206,11 @@ export class Trial {
     return (await this.engine.measure([], false)).at
   }
 
-  /** Every state figure equals a full count (P12). */
+  /** Every state figure equals a full count, ours and the engine's own (P12). */
   async proveCounts(): Promise<void> {
+    for (const { name, shown, counted } of (await this.engine.select('proof', {}, null)).items) {
+      assert.deepEqual(shown, counted, `the figures of ${name} by the engine's own full count`)
+    }
     const tasks = await this.tasks()
     for (const row of (await this.engine.measure(null, true)).types) {
       const mine = tasks.filter((task) => task.queue === row.queue && task.type === row.type)
