@@ -32,7 +32,7 @@ it('starts 8 processes at once on an empty file and shares 1600 tasks fairly', a
   onTestFinished(() => pw.close())
   const tasks = pw.queue('work')
   await tasks.pause()
-  await tasks.enqueueMany(Array.from({ length: work }, () => ({ do: 'slow', ms: 5 })))
+  await tasks.enqueueMany(Array.from({ length: work }, () => ({ do: 'slow', ms: 10 })))
   await tasks.resume()
   await tasks.drained({ waitMs: 80_000 })
 
