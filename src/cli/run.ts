@@ -129,6 +129,8 @@ class Session {
         () => !signal.aborted,
         () => this.#hire(),
       )
+      // Another run of this batch may have enqueued everything first: then it is shared all the same.
+      if (this.#worker === null && openIn(await this.#record()) > 0) this.#hire()
       if (this.#worker === null || signal.aborted) return
       await this.#store.client.queue(this.#batch.name).drained({ signal })
     } catch (error) {
@@ -202,7 +204,7 @@ class Session {
     this.#progress.stop()
     // Only what is on disk may be told.
     await engine.measure([this.#batch.name], true)
-    const batch = (await readBatch(this.#store, this.#batch.name)) ?? this.#batch
+    const batch = await this.#record()
     const ms = clock.monotonicMs() - this.#startedMs
     const complete = this.#feed.ended && openIn(batch) === 0
     if (this.#stop?.error) this.#output.say(errorText(this.#stop.error, this.#output.json))
@@ -213,12 +215,16 @@ class Session {
     return batch.dead > 0 ? 1 : 0
   }
 
+  /** The batch as it stands now; as it stood, when somebody has forgotten it meanwhile. */
+  async #record(): Promise<BatchRecord> {
+    return (await readBatch(this.#store, this.#batch.name)) ?? this.#batch
+  }
+
   async #standing(): Promise<Standing> {
-    const batch = (await readBatch(this.#store, this.#batch.name)) ?? this.#batch
-    const { done, dead, cancelled, retries } = batch
+    const { total, done, dead, cancelled, retries } = await this.#record()
     const known = this.#input.total ?? this.#feed.read
     return {
-      total: Math.max(batch.total, known),
+      total: Math.max(total, known),
       totalKnown: this.#feed.ended || this.#input.total !== null,
       done,
       dead,

@@ -105,9 +105,9 @@ function begin(folder: string, words: readonly string[], { input, env, uid }: St
 }
 
 /** Looks every 20 ms until the condition holds; fails after `ms`. */
-export async function until(what: string, condition: () => boolean, ms = 20_000): Promise<void> {
+export async function until(what: string, condition: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
   const endMs = systemClock.monotonicMs() + ms
-  while (!condition()) {
+  while (!(await condition())) {
     if (systemClock.monotonicMs() > endMs) throw new Error(`Waited ${ms} ms in vain: ${what}`)
     await pause(systemClock, 20)
   }

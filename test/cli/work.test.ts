@@ -154,8 +154,7 @@ it('answers probes', async () => {
     await until('it says where', () => started.stderr.includes('health on'))
     const url = /health on (\S+)/.exec(started.stderr)?.[1]
     const ready = async () => (await fetch(`${url}/readyz`)).status
-    for (let tries = 0; tries < 200 && (await ready()) !== 200; tries++);
-    expect(await ready()).toBe(200)
+    await until('it is ready', async () => (await ready()) === 200)
     const live = await fetch(`${url}/healthz`)
     expect([live.status, await live.json()]).toEqual([200, { live: true, ready: true }])
     expect((await fetch(`${url}/other`)).status).toBe(404)
