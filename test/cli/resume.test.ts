@@ -171,28 +171,21 @@ describe('a run that was killed', () => {
 
   it('is shared by two that run at a time', async () => {
     const { start, lines, path } = room()
-    const words = [
-      'run',
-      '--json',
-      '-j',
-      '2',
-      '--batch',
-      'b',
-      '--',
-      'sh',
-      '-c',
-      `echo $0 $PPID >> ${path('log')}; sleep 0.05`,
-    ]
+    const script = `echo $0 >> ${path('log')}; sleep 0.05`
+    const words = ['run', '--json', '-j', '2', '--batch', 'b', '--', 'sh', '-c', script]
     const runs = [start(words, { input: numbers(40) }), start(words, { input: numbers(40) })]
+    const shares: number[] = []
     for (const { finished } of runs) {
       const { code, json } = await finished
       expect(code).toBe(0)
       expect(json().at(-1)).toMatchObject({ total: 40, done: 40 })
+      shares.push(json().length - 1)
     }
-    const rows = lines('log').map((line) => line.split(' '))
-    expect(rows.map(([item]) => Number(item)).sort((a, b) => a - b)).toEqual(
-      Array.from({ length: 40 }, (_, i) => i + 1),
-    )
-    expect(new Set(rows.map(([, parent]) => parent)).size).toBe(2)
+    expect(
+      lines('log')
+        .map(Number)
+        .sort((a, b) => a - b),
+    ).toEqual(Array.from({ length: 40 }, (_, i) => i + 1))
+    expect(Math.min(...shares)).toBeGreaterThan(0)
   }, 60_000)
 })
