@@ -1,12 +1,15 @@
 // The tables of a fresh store are those of the committed snapshot, and the page about the format names all of them.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { expect, it } from 'vitest'
 import { migrations } from '../../dist/engines/sqlite/schema.js'
 import { states } from '../../dist/task/lifecycle.js'
 
-const snapshot = new URL('../../src/engines/sqlite/schema.sql', import.meta.url)
-const page = readFileSync(new URL('../../docs/format.md', import.meta.url), 'utf8')
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const snapshot = join(root, 'src', 'engines', 'sqlite', 'schema.sql')
+const page = readFileSync(join(root, 'docs', 'format.md'), 'utf8')
 
 const head = `-- What sqlite_master says of a fresh store: the file format, as every other program sees it.
 -- Made by PW_RENEW_SCHEMA=1 npx vitest run test/engine/schema.test.ts; docs/format.md says what it all means.

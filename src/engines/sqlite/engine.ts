@@ -92,7 +92,11 @@ class SqliteEngine implements Engine {
   }
 
   open(): Promise<void> {
-    this.opening ??= this.start()
+    // What refused once may be mended: the next call tries again.
+    this.opening ??= this.start().catch((error) => {
+      this.opening = null
+      throw translated(error, this.file)
+    })
     return this.opening
   }
 
@@ -240,8 +244,7 @@ class SqliteEngine implements Engine {
       this.opened = this.assemble(db, guard, syncer, liveness)
     } catch (error) {
       db.close()
-      this.opening = null
-      throw translated(error, this.file)
+      throw error
     }
   }
 

@@ -59,7 +59,9 @@ export function syncer(
     sync((error) => {
       running = false
       if (error) fail(error)
-      for (const waiter of served) failed ? waiter.reject(failed) : waiter.resolve()
+      // A later sync would say nothing of what this one lost: whoever waits for it is refused, too.
+      const ended = failed ? [...served, ...waiting.splice(0)] : served
+      for (const waiter of ended) failed ? waiter.reject(failed) : waiter.resolve()
       if (waiting.length > 0) start()
       else if (closing) port.close()
     })

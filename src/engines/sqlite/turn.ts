@@ -34,6 +34,8 @@ export class Turn {
   private planned = false
   private busySinceMs: number | null = null
   private idlers: (() => void)[] = []
+  /** Why a sync was refused: nobody can know what the disk kept, so nothing more is written through here. */
+  private refused: { error: unknown } | null = null
 
   constructor(
     private readonly db: Database,
@@ -55,6 +57,7 @@ export class Turn {
     durable: (answer: T) => boolean,
     { items = 1, grows = false }: { items?: number; grows?: boolean } = {},
   ): Promise<T> {
+    if (this.refused) return Promise.reject(this.refused.error)
     return new Promise<T>((resolve, reject) => {
       this.pending.push({ work, durable, grows, items, resolve, reject } as Entry)
       this.plan()
@@ -139,6 +142,7 @@ export class Turn {
       if (this.session.reserved) this.syncer.now()
       this.answer(entries, answers)
     } catch (error) {
+      this.refused = { error }
       for (const entry of entries) entry.reject(error)
     }
   }
@@ -205,6 +209,7 @@ export class Turn {
         for (const resolve of later) resolve()
       })
       .catch((error) => {
+        this.refused = { error }
         for (const reject of rejects) reject(error)
       })
   }
