@@ -111,7 +111,7 @@ describe('an answer', () => {
 })
 
 describe('a sync that fails', () => {
-  it('is final: nothing of it is reported as accepted, and nothing is written through this handle any more', async () => {
+  it('is final: nothing is reported as accepted, and nothing is written through this handle any more', async () => {
     const { clock, syncer, waiting, end } = disk()
     const { engine, file } = await openOn({ clock, syncer })
     const accepted = engine.enqueue(null, [task])
