@@ -34,7 +34,7 @@ export interface RunInfo {
 export const openIn = ({ total, done, dead, cancelled }: BatchRecord): number => total - done - dead - cancelled
 
 /** A readable prefix, and a hash of COMMAND's words and the input's path. */
-export function defaultName(words: readonly string[], input: string): string {
+function defaultName(words: readonly string[], input: string): string {
   const source = input === '-' ? 'stdin' : basename(input, extname(input))
   const readable = `${basename(words[0] ?? '')}-${source}`.replace(/[^\p{L}\p{N}._-]+/gu, '-').slice(0, 48)
   const hash = createHash('sha256')

@@ -45,7 +45,7 @@ export function workWith(store: Store, queue: string, caller: Caller, options: W
 }
 
 /** How long a COMMAND that was told to end has until it is killed. */
-export const killMs = 5000
+const killMs = 5000
 
 /** An error that is kept as its text alone: where in our code it was made helps nobody. */
 function plain<E extends Error>(error: E, code: string | null): E {

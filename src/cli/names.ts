@@ -2,7 +2,8 @@
 import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
 import { checkName } from '../task/limits.js'
-import type { QueueRecord, TaskRecord } from '../task/records.js'
+import type { HistoryRecord, QueueRecord, TaskRecord } from '../task/records.js'
+import { isoOf } from './print.js'
 import type { Store } from './store.js'
 
 /** The queue; throws PW_NAME_INVALID, or PW_QUEUE_UNKNOWN with the nearest name. */
@@ -26,6 +27,12 @@ export async function taskNamed(store: Store, id: string, queue: string | null):
   if (row !== undefined && (queue === null || row.queue === queue)) return row
   const where = queue === null ? '' : ` in queue ${JSON.stringify(queue)}`
   throw new PieceworkError('PW_TASK_GONE', `There is no task ${id}${where}.`, { id })
+}
+
+/** The deliveries of a task that did not finish it, the oldest first, with instants as text. */
+export async function historyOf(store: Store, id: string): Promise<Record<string, unknown>[]> {
+  const rows = (await store.engine.select('history', { ids: [id] }, null)).items as unknown as HistoryRecord[]
+  return rows.map(({ task: _, ...row }) => ({ ...row, startedAt: isoOf(row.startedAt), endedAt: isoOf(row.endedAt) }))
 }
 
 /** All tasks that a filter matches, page by page. */

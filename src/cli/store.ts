@@ -31,7 +31,7 @@ export function fileOf(url: string): string | null {
 }
 
 /** Opens it; `create: false` refuses a missing one with PW_STORE_MISSING. */
-export async function openStore(url: string, options: { create: boolean }): Promise<Store> {
+async function openStore(url: string, options: { create: boolean }): Promise<Store> {
   const engine = engineFor(url, options)
   await engine.open()
   const connection = new Connection({ engine, clock: systemClock, random: systemRandom, startWorker, actor: actor() })

@@ -4,10 +4,13 @@ import { expect, it, onTestFinished } from 'vitest'
 import { quoted } from '../../dist/cli/placeholders.js'
 import { mainFile, numbers, type Room, room, until } from './cli.js'
 
+/** Makes a pseudo-terminal for one command; part of util-linux. */
+const recorder = 'script'
+
 /** Runs the command line on a terminal of 100 columns made by script(1); what is written to it is typed. */
 function onTerminal({ folder }: Room, words: readonly string[]) {
   const line = `stty cols 100; ${quoted([process.execPath, mainFile, ...words])}`
-  const child = spawn('script', ['-qefc', line, '/dev/null'], { cwd: folder })
+  const child = spawn(recorder, ['-qefc', line, '/dev/null'], { cwd: folder })
   onTestFinished(() => void (child.exitCode === null && child.kill('SIGKILL')))
   const screen = { text: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -4,10 +4,10 @@ import type { Change } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
 import { checkPayloadText } from '../../task/payload.js'
-import type { HistoryRecord, TaskRecord } from '../../task/records.js'
+import type { TaskRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
 import { filtered, filterOf, guarded, limitOf, refuseUnmeant } from '../filters.js'
-import { queueNamed, taskNamed, tasksOf } from '../names.js'
+import { historyOf, queueNamed, taskNamed, tasksOf } from '../names.js'
 import { isoOf, type Output, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
@@ -34,7 +34,7 @@ export function deadCommand(program: Command): void {
 }
 
 /** One line of `dead list --json`. */
-export function deadLine(row: TaskRecord): string {
+function deadLine(row: TaskRecord): string {
   const { id, queue, type, key, number, reason, error, deadAt } = row
   const shape = { id, queue, type, key, deliveries: number, reason, error, deadAt: isoOf(deadAt) }
   return jsonWith(shape, 'payload', row.payload)
@@ -67,16 +67,11 @@ const showAct: Act = async ({ url, output }, [first, second], _options) =>
     const queue = second === undefined ? null : (await queueNamed(store, first)).name
     const id = String(second ?? first)
     const row = deadOne(await taskNamed(store, id, queue))
-    const history = (await store.engine.select('history', { ids: [id] }, null)).items as unknown as HistoryRecord[]
-    const past = history.map(({ task: _, startedAt, endedAt, ...rest }) => ({
-      ...rest,
-      startedAt: isoOf(startedAt),
-      endedAt: isoOf(endedAt),
-    }))
+    const history = await historyOf(store, row.id)
     const { batch, code, fingerprint, enqueuedAt } = row
-    const more = { batch, code, fingerprint, enqueuedAt: isoOf(enqueuedAt), history: past }
+    const more = { batch, code, fingerprint, enqueuedAt: isoOf(enqueuedAt), history }
     if (output.json) await output.result(jsonWith({ ...JSON.parse(deadLine(row)), ...more }, 'payload', row.payload))
-    else await output.result(letterOf(row, past))
+    else await output.result(letterOf(row, history))
     return 0
   })
 

@@ -34,7 +34,7 @@ export function statusCommand(program: Command): void {
 }
 
 /** The figures for people. */
-export function pageOf({ queues, workers }: Status): string {
+function pageOf({ queues, workers }: Status): string {
   if (queues.length === 0) return 'No queue yet: nothing was ever enqueued here.'
   const rows = queues.map((queue) => [
     queue.paused ? `${queue.queue} (paused)` : queue.queue,

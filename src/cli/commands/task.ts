@@ -1,8 +1,8 @@
 // `piecework task`: lists tasks, shows one, cancels some.
 import type { Command } from 'commander'
-import type { HistoryRecord, TaskRecord } from '../../task/records.js'
+import type { TaskRecord } from '../../task/records.js'
 import { filtered, filterOf, limitOf, refuseUnmeant } from '../filters.js'
-import { queueNamed, taskNamed, tasksOf } from '../names.js'
+import { historyOf, queueNamed, taskNamed, tasksOf } from '../names.js'
 import { isoOf, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
@@ -48,12 +48,7 @@ const listAct: Act = async ({ url, output }, [name], options) =>
 const showAct: Act = async ({ url, output }, [id]) =>
   withStore(url, { create: false }, async (store) => {
     const row = await taskNamed(store, String(id), null)
-    const past = (await store.engine.select('history', { ids: [row.id] }, null)).items as unknown as HistoryRecord[]
-    const history = past.map(({ task: _, startedAt, endedAt, ...rest }) => ({
-      ...rest,
-      startedAt: isoOf(startedAt),
-      endedAt: isoOf(endedAt),
-    }))
+    const history = await historyOf(store, row.id)
     const shape = { ...shapeOf(row), history }
     if (output.json) await output.result(jsonWith(shape, 'payload', row.payload))
     else {
