@@ -83,11 +83,14 @@ const contractLength: Rule = {
 const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$|\/\/|\/?\*)/.test(line)).length
 
 const wholeSize: Rule = {
-  name: 'src has at most 12 000 lines of code beside comments, not counting the dashboard and the SQS face',
+  name: 'src has at most 12 000 lines of code beside comments, not counting dashboard, SQS face and the shipped suite',
   cure: 'take something out before you put more in',
   check: (files) => {
     const counted = files.filter(
-      (f) => isCode(f) && inFolders(f, 'src') && !inFolders(f, 'src/server/dashboard', 'src/server/sqs'),
+      (f) =>
+        isCode(f) &&
+        inFolders(f, 'src') &&
+        !inFolders(f, 'src/server/dashboard', 'src/server/sqs', 'src/testing/chapters'),
     )
     const total = counted.reduce((sum, f) => sum + codeLines(f.text), 0)
     return total > 12_000 ? [{ path: 'src', found: `${total} lines` }] : []
