@@ -1,6 +1,13 @@
 // What knip, the finder of unused files, exports and dependencies, must know about this house.
 export default {
-  entry: ['src/index.ts', 'src/testing/index.ts', 'src/cli/main.ts', 'examples/*/*.js', 'bench/*/main.js'],
+  entry: [
+    'src/index.ts',
+    'src/testing/index.ts',
+    'src/cli/main.ts',
+    'examples/*/*.js',
+    'bench/*/main.js',
+    'test/types/*.test-d.ts',
+  ],
   project: ['{src,test,bench,examples,scripts}/**/*.{ts,js}'],
   // A type that a signature in its own file names is exported for the reader of that signature.
   ignoreExportsUsedInFile: { interface: true, type: true },

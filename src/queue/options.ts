@@ -134,7 +134,7 @@ function checkInstant(dueAt: unknown, delayMs: number | undefined): number {
 }
 
 /** The JSON text of headers; throws PW_OPTION_INVALID unless every value is well-formed text. */
-export function checkHeaders(headers: unknown): string {
+function checkHeaders(headers: unknown): string {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
     throw new PieceworkError('PW_OPTION_INVALID', `headers is ${shown(headers)}; it must be an object of texts.`)
   }

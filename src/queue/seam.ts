@@ -2,7 +2,6 @@
 
 import type { Engine } from '../engine/contract.js'
 import type { Clock, Random } from '../ground/clock.js'
-import type { PieceworkError } from '../ground/errors.js'
 import type { Handler } from '../task/handler.js'
 import type { Policy } from '../task/limits.js'
 
@@ -68,6 +67,3 @@ export interface WorkSpec {
 }
 
 export type StartWorker = (spec: WorkSpec) => Worker
-
-/** Reports what nobody else can: an unheard error of a worker never throws. */
-export type Report = (error: PieceworkError) => void

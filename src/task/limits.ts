@@ -7,7 +7,7 @@ import { PieceworkError } from '../ground/errors.js'
 export const payloadBytesMax = 1_048_576
 /** Deep enough for any real document, shallow enough for every recursive parser. */
 export const payloadDepthMax = 64
-export const nameLengthMax = 200
+const nameLengthMax = 200
 /** Text kept of one error. */
 export const errorBytesMax = 4096
 /** Tasks in one engine call of enqueueMany, and rows of one sweep: a few milliseconds of the write lock. */

@@ -4,9 +4,9 @@ import type { Clock } from '../ground/clock.js'
 import type { Outcome } from '../task/lifecycle.js'
 
 /** A worker says at least this often that it lives, and hears which of its tasks were cancelled. */
-export const beatEveryMs = 500
+const beatEveryMs = 500
 /** How long after timeoutMs the lease goes on and the loop may settle the delivery before the thread does. */
-export const timeoutGraceMs = 100
+const timeoutGraceMs = 100
 /** The lease outlives the timeout by so much: a settle needs a lease that lives. */
 const leaseAfterTimeoutMs = 1000
 const leaseMsMin = 100

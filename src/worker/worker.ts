@@ -34,7 +34,10 @@ export interface WorkerPorts {
   readonly alone: Alone
 }
 
-/** Makes the function that starts workers. */
+/**
+ * Makes the function that starts workers.
+ * @public for a simulator, which brings ports of its own
+ */
 export const workerWith =
   (ports: WorkerPorts): StartWorker =>
   (spec) =>

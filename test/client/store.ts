@@ -16,7 +16,7 @@ export interface AheadClock extends Clock {
   advance(ms: number): void
 }
 
-export function aheadClock(): AheadClock {
+function aheadClock(): AheadClock {
   let aheadMs = 0
   return {
     ...systemClock,
