@@ -250,15 +250,17 @@ class SqliteEngine implements Engine {
 
   private syncer(clock: Clock): Syncer {
     const { durability = 'group' } = this.options
-    if (this.file === ':memory:' || durability === 'full') return noSync
+    if (this.file === ':memory:') return noSync
     const syncer = walSyncer(this.file, clock)
-    return durability === 'group' ? syncer : unawaited(syncer)
+    return durability === 'relaxed' ? unawaited(syncer) : syncer
   }
 
   private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {
     const { clock, random } = this.ports
     const session = new Session(db, clock, random, (types) => wake.signal(queuesOf(session, types)))
-    const turn = new Turn(db, this.file, clock, random, syncer, session, guard)
+    // A commit of `full` is a sync already; what it reads of processes that are not `full` may not be synced yet.
+    const ofTurn = this.options.durability === 'full' ? unawaited(syncer) : syncer
+    const turn = new Turn(db, this.file, clock, random, ofTurn, session, guard)
     const version = db.prepare('pragma data_version').pluck()
     const file = this.file === ':memory:' ? null : this.file
     const read = () => version.get() as number

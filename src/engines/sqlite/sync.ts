@@ -15,10 +15,10 @@ export interface Syncer {
   close(): void
 }
 
-/** A syncer for stores that keep nothing (`:memory:`) or whose every commit is a sync already (`full`). */
+/** A syncer for stores that keep nothing (`:memory:`). */
 export const noSync: Syncer = { after: () => Promise.resolve(), soon() {}, now() {}, close() {} }
 
-/** For `relaxed`: no call waits for a sync, but numbers are reserved on the disk all the same: no fence comes twice. */
+/** No call waits for a sync (`relaxed`), or needs one more (`full`); numbers are reserved on the disk all the same. */
 export const unawaited = (syncer: Syncer): Syncer => ({ ...syncer, after: noSync.after, soon: noSync.soon })
 
 /**
