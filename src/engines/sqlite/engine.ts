@@ -42,7 +42,7 @@ import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
 import { rewall, sweep, wallMoved } from './sweep.js'
-import { noSync, type Syncer, unawaited, walSyncer } from './sync.js'
+import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
 import { beat, beatIsOld, cancelsOf, join, leave, type WorkerRow } from './workers.js'
@@ -237,7 +237,7 @@ class SqliteEngine implements Engine {
         migrateStore(db, this.file, clock, false, adopt)
         setClock(db, clock, guard.identity)
       })
-      const syncer = this.options.syncer ?? this.syncer(clock)
+      const syncer = this.options.syncer ?? syncerOf(this.file, this.options.durability, clock)
       // Numbers get out before any call is synced: what they are reserved by must be on the disk, whoever wrote it.
       syncer.now()
       const liveness = this.options.liveness ?? (memory ? noLiveness : fileLiveness(this.file, Sqlite))
@@ -246,13 +246,6 @@ class SqliteEngine implements Engine {
       db.close()
       throw error
     }
-  }
-
-  private syncer(clock: Clock): Syncer {
-    const { durability = 'group' } = this.options
-    if (this.file === ':memory:') return noSync
-    const syncer = walSyncer(this.file, clock)
-    return durability === 'relaxed' ? unawaited(syncer) : syncer
   }
 
   private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {

@@ -3,6 +3,7 @@ import { closeSync, fdatasync, fdatasyncSync, fsyncSync, openSync } from 'node:f
 import { dirname } from 'node:path'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
+import type { Durability } from './store.js'
 
 /** The durability port of the engine. A failed sync is final: every later call rejects too. */
 export interface Syncer {
@@ -16,10 +17,17 @@ export interface Syncer {
 }
 
 /** A syncer for stores that keep nothing (`:memory:`). */
-export const noSync: Syncer = { after: () => Promise.resolve(), soon() {}, now() {}, close() {} }
+const noSync: Syncer = { after: () => Promise.resolve(), soon() {}, now() {}, close() {} }
 
 /** No call waits for a sync (`relaxed`), or needs one more (`full`); numbers are reserved on the disk all the same. */
 export const unawaited = (syncer: Syncer): Syncer => ({ ...syncer, after: noSync.after, soon: noSync.soon })
+
+/** What makes the commits of a store durable, by the durability asked for; default `group`. */
+export function syncerOf(file: string, durability: Durability | undefined, clock: Clock): Syncer {
+  if (file === ':memory:') return noSync
+  const syncer = walSyncer(file, clock)
+  return durability === 'relaxed' ? unawaited(syncer) : syncer
+}
 
 /**
  * Syncs the write-ahead log of `file` through a descriptor of its own. The caller keeps a connection to the file open
