@@ -20,6 +20,7 @@ export interface StormOptions {
 const queue = 'storm'
 const leaseMs = 1000
 const deliveriesMax = 5
+const itemsMin = 600
 const policy = {
   leaseMs,
   timeoutMs: 1500,
@@ -85,6 +86,8 @@ class Weather {
       if (this.deaths.length % 10 === 0) this.proofs.push(await this.#store.proof())
     }
     await Promise.all(others)
+    // A fast machine is done with the kills before there is enough to judge.
+    await until('tasks enough', () => this.#items >= itemsMin)
   }
 
   /** Has all of these end by themselves, for good. */
