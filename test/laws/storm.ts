@@ -44,7 +44,7 @@ export async function storm(store: Store, options: StormOptions): Promise<Eviden
     const weather = new Weather(store, options)
     await weather.blow()
     await weather.retire('producer')
-    await pw.queue(queue).drained({ waitMs: 60_000 })
+    await pw.queue(queue).drained({ waitMs: 600_000 })
     await weather.retire('worker')
     return await evidenceOf(store, { queue, deliveriesMax, deaths: weather.deaths, proofs: weather.proofs })
   } finally {
