@@ -9,7 +9,8 @@ const goneKillMs = 1000
 
 const running = new Map<number, Running>()
 
-const tell = (answer: Answer) => process.send?.(answer)
+/** When the run is gone nobody is told; without the callback that would end this process before what it started. */
+const tell = (answer: Answer) => process.send?.(answer, undefined, undefined, () => {})
 
 async function take(order: Order): Promise<void> {
   const { id } = order
@@ -34,4 +35,4 @@ process.on('disconnect', () => {
   for (const child of running.values()) child.stop(goneKillMs)
   void Promise.allSettled([...running.values()].map((child) => child.ended)).finally(() => process.exit())
 })
-process.send?.({ id: 0, is: 'ready' } satisfies Answer)
+tell({ id: 0, is: 'ready' })
