@@ -57,10 +57,6 @@ export class Catalog {
     return this.queuesById.get(id) as QueueRow
   }
 
-  allQueues(): Iterable<QueueRow> {
-    return this.queues.values()
-  }
-
   policyOf(queue: number): Policy {
     let policy = this.policies.get(queue)
     if (!policy) {

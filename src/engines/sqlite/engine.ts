@@ -45,7 +45,7 @@ import { rewall, sweep, wallMoved } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
-import { beat, beatIsOld, cancelsOf, join, leave, type WorkerRow } from './workers.js'
+import { beat, join, leave, oldBeat, type WorkerRow } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
   /** Replaces the sync of the log, for tests of failing disks. */
@@ -167,9 +167,8 @@ class SqliteEngine implements Engine {
 
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
     const proof = event === 'join' ? this.hold() : null
-    if (event === 'beat' && this.read((s) => beatIsOld(s, info))) {
-      return { alive: true, cancelled: this.read((s) => cancelsOf(s, info.worker)) }
-    }
+    const heard = event === 'beat' ? this.read((s) => oldBeat(s, info)) : null
+    if (heard) return heard
     return this.write((s) => {
       if (event === 'beat') return beat(s, info)
       if (event === 'join') join(s, info, proof)
@@ -183,10 +182,13 @@ class SqliteEngine implements Engine {
     guard.check()
     const growth = this.use().growth()
     if (growth) warn(growth)
-    const workers = this.read((s) => s.q.workers.all() as WorkerRow[])
+    const { workers, jumped, rest } = this.read((s) => ({
+      workers: s.q.workers.all() as WorkerRow[],
+      jumped: wallMoved(s, this.wallShift),
+      rest: nothingDue(s),
+    }))
     const dead = findDead(workers, session.clock.bootId, liveness)
-    const jumped = this.read((s) => wallMoved(s, this.wallShift))
-    const quiet = dead.length === 0 && !jumped && turn.idle && this.read(nothingDue)
+    const quiet = dead.length === 0 && !jumped && turn.idle && rest
     if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
     const crash = dead.length > 1 && dead.length === workers.length && new Set(dead.map((row) => row.proof)).size > 1
     const swept = await this.write((s) => {

@@ -53,7 +53,6 @@ export const sql = {
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
   heldBy: `select ${held} from piecework_task indexed by piecework_task_leased where state = 4 and worker = ?`,
-  taskById: `select ${held} from piecework_task where id = ?`,
   schedule: `update piecework_task set state = 1, wakeAt = ?, dueAt = ?, place = ?, nonce = null, worker = null,
     progress = null where id = ?`,
   snooze: `update piecework_task set state = 1, wakeAt = ?, dueAt = ?, nonce = null, worker = null, spent = ?,

@@ -25,23 +25,22 @@ export function join(s: Session, info: WorkerInfo, proof: string | null): void {
 /** Beats that say nothing new are written this seldom: an idle worker must not keep the disk busy. */
 const beatWrittenMs = 5000
 
-/** True when this beat tells nothing that must be written now. */
-export function beatIsOld(s: Session, info: WorkerInfo): boolean {
+/** The answer to a beat that tells nothing new, so that nothing is written; null when it must be. */
+export function oldBeat(s: Session, info: WorkerInfo): { alive: boolean; cancelled: string[] } | null {
   const row = s.q.workerSeen.get(info.worker) as WorkerRow | undefined
-  if (!row || s.now - row.aliveAt >= beatWrittenMs) return false
-  return row.busy === info.busy && row.prefetched === info.prefetched
+  if (!row || s.now - row.aliveAt >= beatWrittenMs) return null
+  if (row.busy !== info.busy || row.prefetched !== info.prefetched) return null
+  return { alive: true, cancelled: cancelsOf(s, row.id) }
 }
 
-/** The receipts of this worker's tasks that somebody asked to cancel. */
-export function cancelsOf(s: Session, name: string): string[] {
-  const row = s.q.workerByName.get(name) as { id: number } | undefined
-  return row ? (s.q.cancelsOf.all(row.id) as Receipt[]).map(receiptText) : []
-}
+/** The receipts of a worker's tasks that somebody asked to cancel. */
+const cancelsOf = (s: Session, worker: number): string[] => (s.q.cancelsOf.all(worker) as Receipt[]).map(receiptText)
 
 /** False when the worker is not known any more: it was declared dead, or it left. */
 export function beat(s: Session, info: WorkerInfo): { alive: boolean; cancelled: string[] } {
   if (s.q.beat.run(info.busy, info.prefetched, s.now, info.worker).changes === 0) return { alive: false, cancelled: [] }
-  return { alive: true, cancelled: cancelsOf(s, info.worker) }
+  const { id } = s.q.workerByName.get(info.worker) as { id: number }
+  return { alive: true, cancelled: cancelsOf(s, id) }
 }
 
 export function leave(s: Session, name: string): void {
