@@ -67,7 +67,7 @@ export async function prepareBatch(store: Store, run: RunOf): Promise<BatchRecor
     if (there !== null) await forget(store, name)
   } else if (run.name === null && run.input !== '-') await refuseOther(store, run, name)
   // Declared past the library: a run with other options is meant, and no reason for a warning.
-  await connection.working().configure('queue', name, { code: run.policy }, connection.actor)
+  await connection.engine().configure('queue', name, { code: run.policy }, connection.actor)
   const info: RunInfo = { command: run.words, input: run.input, format: run.format }
   return (await engine.configure('batch', name, { info }, connection.actor)) as unknown as BatchRecord
 }

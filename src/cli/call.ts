@@ -39,7 +39,6 @@ export function workWith(store: Store, queue: string, caller: Caller, options: W
     options,
     stopped: () => connection.dismiss(worker),
   })
-  connection.working()
   connection.employ(worker)
   return worker
 }

@@ -19,7 +19,7 @@ export async function amendAll(
   change: Change,
   dryRun: boolean,
 ): Promise<Changed> {
-  const engine = connection.working()
+  const engine = connection.engine()
   const sum: Changed = { changed: 0, asked: 0 }
   for (let cursor: string | null = null; ; ) {
     const page = await engine.select('task', { ...filter, limit: bulkTasksMax }, cursor)

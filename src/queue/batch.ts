@@ -33,7 +33,7 @@ export class BatchClient implements Batch {
 
   async seal(): Promise<void> {
     const name = this.#named()
-    await this.#connection.working().configure('batch', name, { sealed: true }, this.#connection.actor)
+    await this.#connection.engine().configure('batch', name, { sealed: true }, this.#connection.actor)
   }
 
   async done(options: WaitOptions = {}): ReturnType<Batch['done']> {
@@ -44,10 +44,9 @@ export class BatchClient implements Batch {
       return last?.sealed && last.total === last.done + last.dead + last.cancelled ? last : undefined
     }
     const look = async () => {
-      this.#connection.working()
       if (!(await ended())) return undefined
       // Everything seen so far is synced by this; only then may the answer leave the house.
-      await this.#connection.reading().measure(null, true)
+      await this.#connection.engine().measure(null, true)
       const record = await ended()
       return record && { total: record.total, done: record.done, dead: record.dead, cancelled: record.cancelled }
     }
@@ -64,7 +63,7 @@ export class BatchClient implements Batch {
 
   async #read(): Promise<BatchRecord | null> {
     const name = this.#named()
-    const page = await this.#connection.reading().select('batch', { name }, null)
+    const page = await this.#connection.engine().select('batch', { name }, null)
     return (page.items[0] as BatchRecord | undefined) ?? null
   }
 

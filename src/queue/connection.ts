@@ -49,32 +49,27 @@ export class Connection {
     this.actor = options.actor ?? `process ${process.pid} on ${hostname()}`
     this.strict = options.policy === 'strict'
     this.maintenance = new Maintenance(engine, clock, random, warn)
+    // From the start, not from the first task: whoever merely watches is there to find a dead worker as well (P8).
+    this.maintenance.start()
     this.#singles = batcher(clock, bulkTasksMax, (tasks) => enqueueTurn(engine, tasks))
   }
 
-  /** The engine, for a call that only reads; throws PW_CLOSED. */
-  reading(): Engine {
+  /** The open engine; throws PW_CLOSED. */
+  engine(): Engine {
     if (this.#state === 'closed') throw new PieceworkError('PW_CLOSED', 'This connection was closed.')
     return this.ports.engine
   }
 
-  /** The engine, for a call that makes work: from now on this connection sweeps; throws PW_CLOSED. */
-  working(): Engine {
-    const engine = this.reading()
-    this.maintenance.start()
-    return engine
-  }
-
   /** Adds one task; all tasks of one turn of the event loop share a commit. */
   enqueue(task: NewTask): Promise<EnqueuedTask> {
-    this.working()
+    this.engine()
     if (task.delayMs !== undefined) this.maintenance.expect(task.delayMs)
     return this.#singles.add(task).then(unwrap)
   }
 
   /** Adds many tasks in one commit, or to the caller's transaction; answers in order. */
   async enqueueAll(tasks: readonly NewTask[], tx?: unknown): Promise<EnqueuedTask[]> {
-    const engine = this.working()
+    const engine = this.engine()
     const answers = tx === undefined ? await engine.enqueue(null, tasks) : await engine.enqueue(null, tasks, tx)
     return answers.map(answerOf)
   }
@@ -105,7 +100,7 @@ export class Connection {
 
   /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
   async ready(): Promise<void> {
-    this.reading()
+    this.engine()
     await Promise.all([...this.#preparing.values()].map((prepare) => prepare()))
   }
 

@@ -30,14 +30,14 @@ export class DeadLettersClient implements DeadLetters {
     checkOptions('dead.list', filter)
     const { cursor, ...rest } = filter
     const wanted = { ...filterFor(await this.#queue(), rest), states: ['dead'] as const }
-    const page = await this.#connection.reading().select('task', wanted, cursor ?? null)
+    const page = await this.#connection.engine().select('task', wanted, cursor ?? null)
     return { items: (page.items as unknown as TaskRecord[]).map(deadLetterFrom), next: page.next }
   }
 
   async get(id: string): Promise<(DeadLetter & { history: PastDelivery[] }) | null> {
     const ids = [checkName('id', id)]
     const queue = await this.#queue()
-    const engine = this.#connection.reading()
+    const engine = this.#connection.engine()
     const row = (await engine.select('task', { ids }, null)).items[0] as TaskRecord | undefined
     if (row === undefined || row.state !== 'dead' || row.queue !== queue) return null
     const history: PastDelivery[] = []

@@ -55,7 +55,7 @@ export async function drained(
   const still = new Stillness(connection, queue, scheduled)
   let last: TypeFigures[] = []
   const read = async (durable: boolean) => {
-    const figures = await connection.working().measure([queue], durable)
+    const figures = await connection.engine().measure([queue], durable)
     last = figures.types.filter((row) => row.queue === queue)
     return figures
   }

@@ -1,4 +1,4 @@
-// Keeps the store moving on defaults: every connection in use sweeps, so that nobody has to run a sweeper.
+// Keeps the store moving on defaults: every open connection sweeps, so that nobody has to run a sweeper.
 import type { Engine } from '../engine/contract.js'
 import type { Clock, Random, Timer } from '../ground/clock.js'
 import { bulkTasksMax, sweepEveryMs } from '../task/limits.js'
@@ -26,7 +26,7 @@ export class Maintenance {
     this.#report = report
   }
 
-  /** Starts with the first use of the connection; more calls do nothing. */
+  /** Starts with the connection; more calls do nothing. */
   start(): void {
     if (this.#state !== 'idle') return
     this.#state = 'running'

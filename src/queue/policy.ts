@@ -8,7 +8,7 @@ import type { Connection } from './connection.js'
 
 /** The stored queue, or null when nobody has used or configured it. */
 export async function readQueue(connection: Connection, name: string): Promise<QueueRecord | null> {
-  const page = await connection.reading().select('queue', { name }, null)
+  const page = await connection.engine().select('queue', { name }, null)
   return (page.items[0] as QueueRecord | undefined) ?? null
 }
 
@@ -26,7 +26,7 @@ export async function declarePolicy(connection: Connection, name: string, patch:
     if (connection.strict) throw changed
     warn(changed)
   }
-  await connection.working().configure('queue', name, { code: patch }, connection.actor)
+  await connection.engine().configure('queue', name, { code: patch }, connection.actor)
 }
 
 /** Lays fields over the operator's layer, which wins over the code's; null drops it. Answers what is in force. */
@@ -39,13 +39,13 @@ export async function configureQueue(
     throw new PieceworkError('PW_OPTION_INVALID', `The settings are ${shown(given)}; they must be an object, or null.`)
   }
   const operator = given === null ? null : checkPolicy(given)
-  const record = await connection.working().configure('queue', name, { operator }, connection.actor)
+  const record = await connection.engine().configure('queue', name, { operator }, connection.actor)
   return (record as unknown as QueueRecord).policy
 }
 
 /** Stops or lets go the claims of a queue; what is leased goes on. */
 export async function pauseQueue(connection: Connection, name: string, paused: boolean): Promise<void> {
-  await connection.working().configure('queue', name, { paused }, connection.actor)
+  await connection.engine().configure('queue', name, { paused }, connection.actor)
 }
 
 function policyChanged(name: string, before: PolicyPatch, after: PolicyPatch): PieceworkError {

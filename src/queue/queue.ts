@@ -81,7 +81,6 @@ export class QueueClient implements Queue<unknown> {
       const { definition } = this.#agreed()
       checkWorkerOptions(options)
       plan = planHandlers(handler, definition.types, options.types)
-      this.#connection.working()
       prepared = this.#prepare().then(() => policyInForce(this.#connection, this.name))
     } catch (error) {
       prepared = Promise.reject(error)
@@ -107,13 +106,13 @@ export class QueueClient implements Queue<unknown> {
 
   async stats(): Promise<QueueStats> {
     const name = await this.#ready()
-    const figures = await this.#connection.reading().measure([name], false)
+    const figures = await this.#connection.engine().measure([name], false)
     return queueStats(figures, name, (await readQueue(this.#connection, name))?.paused ?? false)
   }
 
   async get(id: string): Promise<Task | { state: 'gone' }> {
     const name = await this.#ready()
-    const page = await this.#connection.reading().select('task', { ids: [checkName('id', id)] }, null)
+    const page = await this.#connection.engine().select('task', { ids: [checkName('id', id)] }, null)
     const row = page.items[0] as TaskRecord | undefined
     return row === undefined || row.queue !== name ? { state: 'gone' } : taskFrom(row)
   }
@@ -122,7 +121,7 @@ export class QueueClient implements Queue<unknown> {
     const name = await this.#ready()
     checkOptions('list', filter)
     const { cursor, ...rest } = filter
-    const page = await this.#connection.reading().select('task', filterFor(name, rest), cursor ?? null)
+    const page = await this.#connection.engine().select('task', filterFor(name, rest), cursor ?? null)
     return { items: (page.items as unknown as TaskRecord[]).map(taskFrom), next: page.next }
   }
 
