@@ -4,9 +4,11 @@ import type { ProofRecord, TaskRecord } from '../../dist/task/records.js'
 import type { Entry } from './chronicle.js'
 import type { Line } from './processes.js'
 
-/** A process that was ended from outside, or by its own hand; `at` is when, `exitedAt` when it was gone. */
+/** The end of a process, from outside or by its own hand; `at` is when that was begun, `exitedAt` when it was gone. */
 export interface Death {
   pid: number
+  startedAt: number
+  /** SIGKILL; SIGTERM, of which it ended well; or how else it went. */
   signal: string
   at: number
   exitedAt: number
@@ -117,6 +119,10 @@ const isClaim = (entry: Entry) => entry.event === 'step' && entry.to === 'leased
 /** The same delivery, extended after its lease had lapsed. */
 const isRevival = (entry: Entry) => entry.to === 'leased' && entry.from === 'ready' && entry.fence === entry.fenceBefore
 
+/** True of the process that held this note's delivery: a system gives the number of one that is gone to another. */
+const held = ({ pid, startedAt, exitedAt }: Death, { worker, claimedAt }: Entry) =>
+  pid === pidOf(worker) && claimedAt !== null && startedAt <= claimedAt + 1 && claimedAt <= exitedAt
+
 type Check = (of: Case) => Iterable<string>
 const linesOf = (of: Case, id: string, what: string) => (of.byTask.get(id) ?? []).filter((line) => line.what === what)
 const pidOf = (worker: string | null) => Number(/-(\d+)-[^-]*$/.exec(worker ?? '')?.[1] ?? Number.NaN)
@@ -175,7 +181,7 @@ function* endOf(of: Case, life: Life, end: Entry): Iterable<string> {
   } else if (note.outcome === 'expired' && (note.endedAt ?? 0) < (end.leaseEndsAt ?? 0) - 1) {
     yield `${what} was ended ${Math.round((end.leaseEndsAt ?? 0) - (note.endedAt ?? 0))} ms before its lease`
   } else if (note.outcome === 'died') {
-    const death = of.deaths.find(({ pid }) => pid === pidOf(note.worker))
+    const death = of.deaths.find((one) => held(one, note))
     if (!death || death.at > (note.endedAt ?? 0) + 1)
       yield `${what} was ended by the death of ${note.worker}, who lived`
   }
@@ -286,10 +292,11 @@ function* p12(of: Case): Iterable<string> {
 
 /** A worker that was asked to end ends well, holds nothing any more, and has cost nobody a delivery. */
 function* p13(of: Case): Iterable<string> {
-  const asked = new Map(of.deaths.filter(({ signal }) => signal === 'SIGTERM').map((death) => [death.pid, death]))
+  const asked = of.deaths.filter(({ signal }) => signal === 'SIGTERM')
   for (const entry of of.chronicle) {
-    const death = asked.get(pidOf(entry.worker))
-    if (!death || entry.event !== 'note') continue
+    if (entry.event !== 'note') continue
+    const death = asked.find((one) => held(one, entry))
+    if (!death) continue
     const after = (entry.endedAt ?? 0) > death.exitedAt
     if (entry.outcome === 'died' || (entry.outcome === 'expired' && after)) {
       yield `task ${entry.task}: delivery ${entry.number} was spent by the stop of ${entry.worker}`

@@ -99,6 +99,16 @@ export const faults: readonly Fault[] = [
     },
   },
   {
+    name: 'a death declared of a worker that lives, under the number of a process that died before it',
+    law: 'P4',
+    plant: (evidence) => {
+      const { worker, claimedAt } = noteOf(evidence, 'died')
+      for (const death of evidence.deaths) {
+        if (worker?.includes(`-${death.pid}-`)) death.startedAt = death.at = death.exitedAt = (claimedAt ?? 0) - 1000
+      }
+    },
+  },
+  {
     name: 'a handler that ran without a lease',
     law: 'P4',
     plant: (evidence) => {
@@ -181,7 +191,7 @@ export const faults: readonly Fault[] = [
         evidence.deaths.find(({ signal }) => signal === 'SIGTERM'),
         'deploy',
       )
-      noteOf(evidence, 'died').worker = `host-${death.pid}-x`
+      Object.assign(noteOf(evidence, 'died'), { worker: `host-${death.pid}-x`, claimedAt: death.startedAt })
     },
   },
 ]

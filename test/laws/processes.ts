@@ -29,6 +29,7 @@ export interface Ended {
 
 export interface Process {
   readonly pid: number
+  readonly startedAt: number
   /** Everything it has said so far. */
   readonly lines: readonly Line[]
   readonly ended: Ended | null
@@ -68,6 +69,7 @@ const programs = {
 export function start(program: keyof typeof programs, orders: object, wrap: string[] = []): Process {
   const path = fileURLToPath(programs[program])
   const [command = '', ...args] = [...wrap, process.execPath, path, JSON.stringify(orders)]
+  const startedAt = monotonicMs()
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   living.add(child)
   const lines: Line[] = []
@@ -93,6 +95,7 @@ export function start(program: keyof typeof programs, orders: object, wrap: stri
   })
   return {
     pid: child.pid ?? 0,
+    startedAt,
     lines,
     exit,
     get ended() {

@@ -44,6 +44,16 @@ describe.each(subjects)('a storm on $name', (subject) => {
     expect(violations.map((violation) => violation.law)).toContain(law)
   })
 
+  it('blames no stop for the death of a process that had the same number before or after', () => {
+    const died = evidence.chronicle.find((entry) => entry.outcome === 'died')
+    const death = evidence.deaths.find(({ pid }) => died?.worker?.includes(`-${pid}-`))
+    if (!death) throw new Error('VACUOUS: no death in this storm')
+    const { pid } = death
+    const before = { pid, signal: 'SIGTERM', startedAt: 0, at: 1, exitedAt: 2 }
+    const after = { ...before, startedAt: death.exitedAt + 1, at: death.exitedAt + 2, exitedAt: death.exitedAt + 3 }
+    expect(judge({ ...evidence, deaths: [before, after, ...evidence.deaths] }).verdict).toBe('PASS')
+  })
+
   it('says VACUOUS of a run in which nothing stale was refused', () => {
     const quiet = { ...evidence, totals: { ...evidence.totals, stale: 0 } }
     expect(judge(quiet).verdict).toBe('VACUOUS')

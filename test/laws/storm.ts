@@ -4,7 +4,7 @@ import { connect } from 'piecework'
 import { seededRandom } from '../../dist/testing/seeded-random.js'
 import type { Death, Evidence } from './checker.js'
 import { evidenceOf } from './evidence.js'
-import { monotonicMs, type Process, passed, start, until } from './processes.js'
+import { type Ended, monotonicMs, type Process, passed, start, until } from './processes.js'
 import type { Store } from './stores.js'
 
 export interface StormOptions {
@@ -44,8 +44,10 @@ export async function storm(store: Store, options: StormOptions): Promise<Eviden
     const weather = new Weather(store, options)
     await weather.blow()
     await weather.retire('producer')
+    weather.wasFair()
     await pw.queue(queue).drained({ waitMs: 600_000 })
     await weather.retire('worker')
+    weather.wasFair()
     return await evidenceOf(store, { queue, deliveriesMax, deaths: weather.deaths, proofs: weather.proofs })
   } finally {
     await pw.close()
@@ -59,8 +61,10 @@ class Weather {
   readonly #options: StormOptions
   readonly #random: () => number
   readonly #roles: Role[] = []
-  /** Processes to which something is being done: one blow at a time. */
-  readonly #struck = new Set<Process>()
+  /** What is done to a process, and since when: one blow at a time. */
+  readonly #blows = new Map<Process, { signal: NodeJS.Signals; at: number }>()
+  /** Ends that nobody asked for, and stops that ended badly. */
+  readonly #accidents: string[] = []
   #items = 0
 
   constructor(store: Store, options: StormOptions) {
@@ -82,7 +86,7 @@ class Weather {
       const fits = (role: Role) => role.program === program && (early || role.process.lines.length > 0)
       const target = await until('a process to kill', () => this.#any(fits))
       await passed(this.#below(200))
-      if (!target.process.ended && !this.#struck.has(target.process)) await this.#end(target, 'SIGKILL')
+      if (!target.process.ended && !this.#blows.has(target.process)) await this.#end(target, 'SIGKILL')
       if (this.deaths.length % 10 === 0) this.proofs.push(await this.#store.proof())
     }
     await Promise.all(others)
@@ -95,9 +99,15 @@ class Weather {
     for (const role of this.#roles.filter((one) => one.program === program)) {
       await until(`${role.name} to retire`, () => role.process.ended === null)
       this.#roles.splice(this.#roles.indexOf(role), 1)
+      this.#blows.set(role.process, { signal: 'SIGTERM', at: monotonicMs() })
       role.process.tell({ say: 'stop' })
-      await this.#gone(role, monotonicMs(), 'SIGTERM')
+      await role.process.exit
     }
+  }
+
+  /** Throws when a process ended as none should. */
+  wasFair(): void {
+    if (this.#accidents.length > 0) throw new Error(this.#accidents.join('\n'))
   }
 
   #employ(name: string, program: Role['program']): void {
@@ -117,14 +127,22 @@ class Weather {
     while (this.#roles.includes(role)) {
       const { process } = role
       if (role.program === 'producer') void this.#feed(process)
-      const { signal, at } = await process.exit
-      if (signal === 'SIGKILL' && !this.#struck.has(process)) {
-        // By its own hand; its log says when.
-        this.deaths.push({ pid: process.pid, signal, at: 0, exitedAt: at })
-      }
+      this.#record(role, await process.exit)
       if (!this.#roles.includes(role)) return
       role.process = this.#start(role.name, role.program)
     }
+  }
+
+  /** Every end is on record, and those that should not have been are accidents besides. */
+  #record({ name, process }: Role, { code, signal, at: exitedAt }: Ended): void {
+    const { pid, startedAt } = process
+    const blow = this.#blows.get(process)
+    // By its own hand, asked to end or not: its log says when.
+    const byItself = signal === 'SIGKILL' && blow?.signal !== 'SIGKILL'
+    const well = code === 0 && blow?.signal === 'SIGTERM'
+    if (signal !== 'SIGKILL' && !well) this.#accidents.push(`${name} ended with ${signal ?? code}: ${process.stderr}`)
+    const how = well ? 'SIGTERM' : (signal ?? `exit ${code}`)
+    this.deaths.push({ pid, startedAt, signal: how, at: byItself ? 0 : (blow?.at ?? exitedAt), exitedAt })
   }
 
   /** Gives a producer groups of tasks for as long as it lives. */
@@ -157,33 +175,23 @@ class Weather {
   /** Stops a worker for longer than its leases; it goes on as if nothing had been. */
   async #stop(): Promise<void> {
     const { process } = await this.#workingOne()
-    this.#struck.add(process)
+    this.#blows.set(process, { signal: 'SIGSTOP', at: monotonicMs() })
     process.kill('SIGSTOP')
     await passed(leaseMs * 1.7)
     process.kill('SIGCONT')
     // Long enough to find out what became of its leases.
     await passed(200)
-    this.#struck.delete(process)
+    this.#blows.delete(process)
   }
 
   async #ask(): Promise<void> {
     await this.#end(await this.#workingOne(), 'SIGTERM')
   }
 
-  async #end(role: Role, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
-    const at = monotonicMs()
-    this.#struck.add(role.process)
-    role.process.kill(signal)
-    await this.#gone(role, at, signal)
-  }
-
-  /** Waits for the end of a process that was told at `at` to end; one that was asked has to end well. */
-  async #gone({ name, process }: Role, at: number, asked: 'SIGKILL' | 'SIGTERM'): Promise<void> {
-    const { code, signal, at: exitedAt } = await process.exit
-    if (signal !== 'SIGKILL' && code !== 0) throw new Error(`${name} ended with ${signal ?? code}: ${process.stderr}`)
-    // A handler may have killed the process while it was asked to end.
-    const byItself = signal === 'SIGKILL' && asked === 'SIGTERM'
-    this.deaths.push({ pid: process.pid, signal: signal ?? 'SIGTERM', at: byItself ? 0 : at, exitedAt })
+  async #end({ process }: Role, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    this.#blows.set(process, { signal, at: monotonicMs() })
+    process.kill(signal)
+    await process.exit
   }
 
   #workingOne(): Promise<Role> {
@@ -192,7 +200,7 @@ class Weather {
   }
 
   #any(fits: (role: Role) => boolean): Role | undefined {
-    const free = this.#roles.filter(({ process }) => process.ended === null && !this.#struck.has(process))
+    const free = this.#roles.filter(({ process }) => process.ended === null && !this.#blows.has(process))
     const found = free.filter(fits)
     return found[this.#below(found.length)]
   }
