@@ -1,6 +1,6 @@
 // The only place that touches the machine's clocks, timers and randomness, so that tests can put their own in.
 import { execFileSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { uptime } from 'node:os'
 
@@ -42,7 +42,20 @@ export const systemClock: Clock = {
   soon: (fn) => void setImmediate(fn),
 }
 
-export const systemRandom: Random = () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48
+export const systemRandom: Random = randomFrom(Buffer.alloc(6 * 512))
+
+/** Numbers nobody can foresee, since receipts are made of them; asked of the system by the bufferful. */
+function randomFrom(pool: Buffer): Random {
+  let next = pool.length
+  return () => {
+    if (next === pool.length) {
+      randomFillSync(pool)
+      next = 0
+    }
+    next += 6
+    return pool.readUIntBE(next - 6, 6) / 2 ** 48
+  }
+}
 
 /** Resolves after `ms` on the given clock, or at once when `signal` aborts; never rejects. */
 export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {

@@ -111,7 +111,10 @@ export class Turn {
       this.busySinceMs ??= nowMs
       if (isBusy(error) && nowMs - this.busySinceMs < busyMs) {
         this.planned = true
-        this.clock.after(this.random() * 2, () => this.flush(), true)
+        // At once, or 1 or 2 ms later: a timer knows whole milliseconds only, and takes none for one.
+        const waitMs = Math.floor(this.random() * 3)
+        if (waitMs === 0) this.clock.soon(() => this.flush())
+        else this.clock.after(waitMs, () => this.flush(), true)
       } else {
         this.busySinceMs = null
         for (const entry of this.pending.splice(0)) entry.reject(translated(error, this.file))
