@@ -52,6 +52,8 @@ export class Crew implements Neighbour {
   #suspect: Run | null = null
   #endQuiet: (() => void) | null = null
   #hung = 0
+  /** What was claimed ahead found no slot: how fast the slots come free is not known until one does. */
+  #misjudged = false
   #paused = false
   #closed = false
   #pumping = false
@@ -89,7 +91,8 @@ export class Crew implements Neighbour {
     const free = concurrency - this.#running.length
     const buffered = this.#buffered
     const now = shift.clock.monotonicMs()
-    const ahead = prefetch === 'adaptive' ? pace.ahead(this.#running, free, now) : prefetch
+    const adaptive = () => (this.#misjudged ? 0 : pace.ahead(this.#running, free, now))
+    const ahead = prefetch === 'adaptive' ? adaptive() : prefetch
     const need = free + ahead - buffered
     // While what waits fills all slots, small top-ups would only cost claims.
     return buffered > 0 && buffered >= free && need * 2 <= ahead ? 0 : Math.max(0, need)
@@ -135,6 +138,7 @@ export class Crew implements Neighbour {
     if (run.stage === 'settled') this.#hung--
     else if (!ours) this.#taken.add(run)
     run.stage = 'over'
+    this.#misjudged = false
     this.#clear(run)
     if (this.#pumping) return
     this.#plan(now)
@@ -157,6 +161,7 @@ export class Crew implements Neighbour {
     if (!oldest || this.#running.length < concurrency) return nextAt
     const backAt = this.#backAt(oldest.heldAt)
     if (now < backAt) return Math.min(nextAt, backAt)
+    this.#misjudged = true
     this.giveBack()
     return nextAt
   }

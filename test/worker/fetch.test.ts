@@ -1,7 +1,7 @@
 // Claiming on demand: how many, when, and what an engine that fails or loses answers does to it.
 import { describe, expect, it } from 'vitest'
 import type { ClaimAsk, Claimed } from '../../dist/engine/contract.js'
-import { systemClock } from '../../dist/ground/clock.js'
+import { pause, systemClock } from '../../dist/ground/clock.js'
 import { PieceworkError } from '../../dist/ground/errors.js'
 import type { Delivery } from '../../dist/task/handler.js'
 import { manualClock } from '../../dist/testing/manual-clock.js'
@@ -154,6 +154,35 @@ describe('what was claimed ahead', () => {
     expect(await shop.count('expiries')).toBe(0)
     expect(worker.health().running).toBe(2)
     open()
+  })
+
+  it('is not claimed again while the same slow work holds the slots, however long a claim takes', async () => {
+    const clock = manualClock()
+    const shop = await openShop({ where: 'memory', clock })
+    const claim = shop.engine.claim.bind(shop.engine)
+    shop.engine.claim = async (ask) => {
+      await pause(clock, 100)
+      return claim(ask)
+    }
+    const { passed, open } = gate()
+    await shop.enqueue(Array.from({ length: 100 }, () => 'quick'))
+    const worker = shop.work((what: string) => (what === 'slow' ? passed : pause(clock, 1)), {
+      concurrency: 10,
+      heartbeat: 'loop',
+    })
+    const warm = several(worker, 'done', 100)
+    await clock.advance(5000)
+    await warm
+    await shop.enqueue(Array.from({ length: 10 }, () => 'slow'))
+    const ids = await shop.enqueue(Array.from({ length: 20 }, () => 'quick'))
+    await clock.advance(10_000)
+    expect(worker.health().running).toBe(10)
+    const numbers = (await Promise.all(ids.map((id) => shop.task(id)))).map((task) => task?.number ?? 0)
+    expect(Math.max(...numbers)).toBe(1)
+    const rest = several(worker, 'done', 30)
+    open()
+    await clock.advance(5000)
+    await rest
   })
 })
 
