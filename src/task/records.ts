@@ -58,7 +58,10 @@ export interface QueueRecord {
   createdAt: number
 }
 
-/** A batch and what became of its tasks so far; `returned` counts deliveries that a lease end or a death gave back. */
+/**
+ * A batch and what became of its tasks so far. `retries` counts failures after which the task was to be delivered
+ * again, `returned` deliveries that a lease end or a death gave back.
+ */
 export interface BatchRecord {
   name: string
   sealed: boolean

@@ -19,6 +19,7 @@ describe('words', () => {
   it.each([
     [['stauts'], 'PW_COMMAND_UNKNOWN', 'Did you mean status?'],
     [['dead', 'lst'], 'PW_COMMAND_UNKNOWN', 'Did you mean list?'],
+    [['dead', 'lsit'], 'PW_COMMAND_UNKNOWN', 'Did you mean list?'],
     [['run', '--formta', 'csv', '--', 'true'], 'PW_OPTION_UNKNOWN', 'Did you mean --format?'],
     [['dead', 'list', '--typ', 'x'], 'PW_OPTION_UNKNOWN', 'Did you mean --type?'],
     [['run', '--jobs', '4', '--', 'true'], 'PW_OPTION_UNKNOWN', '--concurrency'],

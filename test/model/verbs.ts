@@ -128,9 +128,9 @@ function ack(m: Model, task: ModelTask): Outcome {
 function retry(m: Model, task: ModelTask, code: string | null, delayMs: number | undefined): Outcome {
   const { baseMs, factor, maxMs, headStartMs } = m.rulesOf(task.queue)
   m.remember(task, code === 'PW_TIMEOUT' ? 'timeout' : 'retry')
-  m.countBatch(task, 'retries')
   if (m.exhausted(task)) return m.die(task, 'retry', 'spent')
   if (task.cancelAsked) return m.cancelled(task, 'retry')
+  m.countBatch(task, 'retries')
   const backoff = Math.round(Math.min(maxMs, baseMs * factor ** Math.max(0, task.spent - 1)))
   const dueAt = m.now + (delayMs ?? backoff)
   m.step(task, 'retry', 'scheduled')

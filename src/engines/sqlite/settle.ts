@@ -56,9 +56,9 @@ function stale(s: Session, receipt: Receipt): 'stale' {
 function retry(s: Session, row: HeldRow, error: ErrorText, delayMs: number | undefined): Outcome {
   const policy = s.catalog.policyOf(row.queue)
   history(s, row, error.code === 'PW_TIMEOUT' ? 'timeout' : 'retry', error)
-  s.countBatch(row.batch, 'retries')
   if (exhausted(s, row)) return end(s, 'retry', row, 'spent', error)
   if (row.flags & cancelAsked) return cancelled(s, 'retry', row)
+  s.countBatch(row.batch, 'retries')
   const dueAt = s.now + (delayMs ?? backoffMs(policy.backoff, row.spent, s.random))
   s.q.schedule.run(dueAt, dueAt, dueAt - row.priority * policy.headStartMs, row.id)
   s.count('retry', row.type, 'leased', 'scheduled')

@@ -48,6 +48,14 @@ export const batchesChapter: Chapter = {
       like(await t.batch('b'), { total: 1, retries: 1, returned: 1 })
     },
 
+    'count no retry for the failure that was the last': async (t) => {
+      await t.policy({ deliveriesMax: 2 })
+      await t.add(b)
+      await t.retry(await t.take(), 0)
+      await t.retry(await t.take(), 0)
+      like(await t.batch('b'), { total: 1, dead: 1, retries: 1 })
+    },
+
     'do not count a duplicate': async (t) => {
       await t.add({ ...b, dedupKey: 'd' }, { ...b, dedupKey: 'd' }, { ...b, identity: 'i' }, { ...b, identity: 'i' })
       like(await t.batch('b'), { total: 2 })
