@@ -45,6 +45,11 @@ interface AnyQueue {
   list(filter?: TaskListFilter): Promise<Listing<Task>>
   /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
   cancel(target: string | TaskFilter | { all: true }): Promise<{ cancelled: number; asked: number }>
+  /**
+   * Takes tasks to another queue, made if need be: all but the dead, or those the filter picks. Id, type, place,
+   * deliveries and history go along. Leased ones are `asked`: they follow when their delivery ends without an ack.
+   */
+  move(options: MoveOptions): Promise<{ moved: number; asked: number }>
   /** No claims until resume(); what is leased goes on. */
   pause(): Promise<void>
   resume(): Promise<void>
@@ -100,6 +105,11 @@ export interface TaskFilter {
   type?: string | undefined
   key?: string | undefined
   batch?: string | undefined
+}
+
+export interface MoveOptions extends TaskFilter {
+  /** The other queue. */
+  to: string
 }
 
 interface PageOptions {

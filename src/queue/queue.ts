@@ -4,13 +4,13 @@ import { PieceworkError } from '../ground/errors.js'
 import { checkName, checkPolicy, type Policy, type PolicyPatch, policyDefaults, shown } from '../task/limits.js'
 import { encodePayload } from '../task/payload.js'
 import type { TaskRecord } from '../task/records.js'
-import { amendAll } from './amend.js'
+import { amendAll, moveTasks } from './amend.js'
 import { type BulkTask, type EnqueuedMany, enqueueAll } from './bulk.js'
 import type { Connection, EnqueuedTask } from './connection.js'
 import { DeadLettersClient } from './dead.js'
 import { Definition } from './define.js'
 import { type DrainOptions, drained } from './drained.js'
-import type { Queue, TaskFilter, TaskListFilter } from './face.js'
+import type { MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
 import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
@@ -134,6 +134,13 @@ export class QueueClient implements Queue<unknown> {
     const states = filter.states ?? ['scheduled', 'waiting', 'ready', 'leased']
     const done = await amendAll(this.#connection, { ...filter, states }, { do: 'cancel' }, false)
     return { cancelled: done.changed, asked: done.asked }
+  }
+
+  async move(options: MoveOptions): Promise<{ moved: number; asked: number }> {
+    const name = await this.#ready()
+    checkOptions('move', options ?? null)
+    const { to, ...filter } = options
+    return moveTasks(this.#connection, name, filterFor(name, { ...filter }), to, false)
   }
 
   async pause(): Promise<void> {

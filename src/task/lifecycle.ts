@@ -52,7 +52,7 @@ export const lifecycle = {
   discard: { from: ['dead'], to: [null], counts: 'discarded', receipt: 'spent' },
   edit: { from: ['dead'], to: ['dead'], counts: null, receipt: 'spent' },
   purge: { from: open, to: [null], counts: 'cancelled', receipt: 'spent' },
-  move: { from: open, to: open, counts: 'moved', receipt: 'spent' },
+  move: { from: [...open, 'dead'], to: [...open, 'dead'], counts: 'moved', receipt: 'spent' },
 } as const satisfies Record<string, Transition>
 
 export type LifeEvent = keyof typeof lifecycle

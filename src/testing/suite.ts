@@ -9,6 +9,7 @@ import { enqueueChapter } from './chapters/enqueue.js'
 import { extendChapter } from './chapters/extend.js'
 import { handlesChapter } from './chapters/handles.js'
 import { keysChapter } from './chapters/keys.js'
+import { moveChapter } from './chapters/move.js'
 import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
@@ -48,6 +49,7 @@ const chapters: readonly Chapter[] = [
   sweepChapter,
   policyChapter,
   amendChapter,
+  moveChapter,
   readingChapter,
   textsChapter,
   timeChapter,

@@ -56,6 +56,22 @@ describe('queue', () => {
     expect((await run(['queue', 'purge', 'q', '--all', '--yes', '--json'])).json()).toEqual([{ purged: 3 }])
     expect((await run(['status', 'q', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 0, drained: true })
   }, 60_000)
+
+  it('moves tasks to another queue', async () => {
+    const { run } = room()
+    await run(['enqueue', 'q', '1', '2', '--type', 'slow'])
+    await run(['enqueue', 'q', '3'])
+    const move = ['queue', 'move', 'q', '--type', 'slow', '--to']
+    expect((await run([...move, 'other', '-n', '--json'])).json()).toEqual([{ moved: 2, asked: 0, dryRun: true }])
+    expect((await run(['status', 'other', '--json'])).code).toBe(2)
+    expect((await run([...move, 'other'])).stdout).toBe('2 moved\n')
+    expect((await run(['status', 'other', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 2 })
+    expect((await run(['task', 'list', 'q', '--json'])).json()).toMatchObject([{ payload: 3 }])
+    for (const [to, code] of [['q', 'PW_OPTION_INVALID'], []]) {
+      const refused = await run(['queue', 'move', 'q', ...(to ? ['--to', to] : []), '--json'])
+      expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([2, code ?? 'PW_USAGE'])
+    }
+  }, 60_000)
 })
 
 describe('task', () => {

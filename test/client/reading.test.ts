@@ -126,6 +126,34 @@ describe('cancel', () => {
   })
 })
 
+describe('move', () => {
+  it('takes what is meant to another queue, over any number of commits; leased ones follow', async () => {
+    const { pw, connection } = await openStore()
+    const mail = pw.queue('mail')
+    const slow = pw.queue('slow')
+    await mail.enqueueMany(
+      Array.from({ length: 2300 }, (_, n) => n),
+      { type: 'report' },
+    )
+    await mail.enqueueMany([1, 2, 3], { type: 'ping' })
+    await holdSome(connection, 'mail', 100)
+    expect(await mail.move({ type: 'report', to: 'slow' })).toEqual({ moved: 2200, asked: 100 })
+    expect(await slow.stats()).toMatchObject({ ready: 2200, enqueued: 0 })
+    expect(await mail.stats()).toMatchObject({ ready: 3, leased: 100, moved: 2200 })
+    expect(await slow.move({ to: 'mail' })).toEqual({ moved: 2200, asked: 0 })
+    expect(await mail.stats()).toMatchObject({ ready: 2203 })
+  })
+
+  it('is refused without a queue to go to, to its own queue, and with options it does not know', async () => {
+    const { pw } = await openStore({ url: 'sqlite::memory:' })
+    const mail = pw.queue('mail')
+    expect(await refusalOf(mail.move({} as never))).toMatchObject({ code: 'PW_NAME_INVALID' })
+    expect(await refusalOf(mail.move(undefined as never))).toMatchObject({ code: 'PW_OPTION_INVALID' })
+    expect(await refusalOf(mail.move({ to: 'mail' }))).toMatchObject({ code: 'PW_OPTION_INVALID' })
+    expect(await refusalOf(mail.move({ to: 'x', typ: 'a' } as never))).toMatchObject({ code: 'PW_OPTION_UNKNOWN' })
+  })
+})
+
 describe('dead letters', () => {
   it('are listed with their error, shown with their history, redriven and discarded by filter', async () => {
     const { pw, connection } = await openStore()

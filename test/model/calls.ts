@@ -1,6 +1,15 @@
 // The calls of a history: what is sent to the engine, and how the model judges what it answers.
 import assert from 'node:assert/strict'
-import type { ClaimAsk, Claimed, Engine, Enqueued, Filter, NewTask, Verdict } from '../../dist/engine/contract.js'
+import type {
+  Change,
+  ClaimAsk,
+  Claimed,
+  Engine,
+  Enqueued,
+  Filter,
+  NewTask,
+  Verdict,
+} from '../../dist/engine/contract.js'
 import type { Outcome } from '../../dist/task/lifecycle.js'
 import { type Model, must } from './model.js'
 import type { FilterDraft, Move, TaskDraft, VerdictDraft } from './moves.js'
@@ -217,7 +226,7 @@ export class Caller {
   }
 
   private amendCall({ change, filter, max, dryRun }: Extract<Move, { do: 'amend' }>): Call {
-    const what = change === 'edit' ? { do: change, payload: '"edited"' } : { do: change }
+    const what = this.change(change, filter)
     const asked = this.filter(filter, change)
     return {
       send: (engine) => engine.amend(asked, what, 'test', { max, dryRun }),
@@ -226,15 +235,20 @@ export class Caller {
         const expected = operators.amend(this.model, asked, what, max, dryRun)
         assert.deepEqual(answer.value, expected, change)
         if (expected.changed > 0 && !dryRun) this.saw(change)
-        if (expected.asked > 0 && !dryRun) this.saw('cancel asked')
+        if (expected.asked > 0 && !dryRun) this.saw(`${change} asked`)
       },
     }
   }
 
+  private change(what: Extract<Move, { do: 'amend' }>['change'], { queue }: FilterDraft): Change {
+    if (what === 'edit') return { do: what, payload: '"edited"' }
+    return what === 'move' ? { do: what, to: queue === 'other' ? 'q' : 'other' } : { do: what }
+  }
+
   private filter({ pick, dead, ...rest }: FilterDraft, change: string): Filter {
     const tasks = [...this.model.tasks.values()]
-    const leased = change === 'cancel' ? tasks.filter((task) => task.state === 'leased') : []
-    const fits = tasks.filter((task) => (task.state === 'dead') === !/cancel|purge/.test(change))
+    const leased = /cancel|move/.test(change) ? tasks.filter((task) => task.state === 'leased') : []
+    const fits = tasks.filter((task) => (task.state === 'dead') === !/cancel|purge|move/.test(change))
     const ids = (leased.length > 0 ? leased : fits).map((task) => task.id)
     const id = pick === undefined ? undefined : this.picked(ids.length > 0 ? ids : this.ids, pick)
     return id === undefined ? { ...rest, ...(dead ? { states: ['dead'] } : {}) } : { ids: [id] }

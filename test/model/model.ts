@@ -52,6 +52,8 @@ export interface ModelTask {
   hold: Hold | null
   claimedAt: number | null
   cancelAsked: boolean
+  /** The queue it goes to when its delivery ends. */
+  moveTo: string | null
   priority: number
   batch: string | null
   dedupKey: string | null
@@ -117,13 +119,13 @@ export class Model {
   }
 
   /** One step of a task's life; the table says whether it may be, what it counts and what becomes of the receipt. */
-  step(task: ModelTask, event: LifeEvent, to: State | null, from: State | null = task.state): void {
+  step(task: ModelTask, event: LifeEvent, to: State | null, from: State | null = task.state, into = task): void {
     const row = lifecycle[event]
     must((row.from as readonly unknown[]).includes(from), `the table has no ${event} from ${from}`)
     must((row.to as readonly unknown[]).includes(to), `the table has no ${event} to ${to}`)
     const counts = this.countsOf(figuresOf(task))
     if (from !== null) counts[from]--
-    if (to !== null) counts[to]++
+    if (to !== null) this.countsOf(figuresOf(into))[to]++
     if (row.counts !== null) counts[row.counts]++
     if (row.receipt === 'spent') task.hold = null
     if (row.receipt === 'lapsed' && task.hold) task.hold.kind = event === 'die' ? 'lapsed by death' : 'lapsed by time'
@@ -181,6 +183,32 @@ export class Model {
     if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
     if (!held) this.touch(task)
     return 'dead'
+  }
+
+  /** To another queue: its slot stays behind, its dedup key too if somebody holds it there. */
+  move(task: ModelTask, queue: string): void {
+    const { state, dedupKey } = task
+    const type = typeIn(queue, task)
+    this.touch(task)
+    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, dedupKey))
+    this.step(task, 'move', state === 'ready' && task.key !== null ? 'waiting' : state, state, { ...task, queue, type })
+    Object.assign(task, { queue, type, moveTo: null, slot: false })
+    this.touch(task)
+    if (state === 'dead' || dedupKey === null) return
+    const there = this.dedup.get(dedupName(queue, dedupKey))
+    if (there && (there.endsAt === null || there.endsAt > this.now)) task.dedupKey = null
+    else this.dedup.set(dedupName(queue, dedupKey), { task: task.id, endsAt: null })
+  }
+
+  /** The type it will have there is known from now on, with figures of its own. */
+  askMove(task: ModelTask, queue: string): void {
+    task.moveTo = queue
+    this.countsOf(figuresOf({ queue, type: typeIn(queue, task) }))
+  }
+
+  /** A delivery has ended; what was asked of its task meanwhile is done. */
+  moveOn(task: ModelTask): void {
+    if (task.moveTo !== null && this.tasks.has(task.id)) this.move(task, task.moveTo)
   }
 
   exhausted(task: ModelTask): boolean {
@@ -249,4 +277,6 @@ export class Model {
 }
 
 export const figuresOf = (task: { queue: string; type: string }) => JSON.stringify([task.queue, task.type])
+/** Tasks of no type of their own have none in another queue either. */
+const typeIn = (queue: string, task: ModelTask) => (task.type === task.queue ? queue : task.type)
 export const dedupName = (queue: string, key: string | null) => JSON.stringify([queue, key])

@@ -47,7 +47,7 @@ export type Move =
   | { do: 'extend'; picks: number[]; acting: boolean; leaseMs: number; progress: boolean }
   | {
       do: 'amend'
-      change: 'cancel' | 'purge' | 'discard' | 'redrive' | 'edit'
+      change: 'cancel' | 'purge' | 'move' | 'discard' | 'redrive' | 'edit'
       filter: FilterDraft
       max: number
       dryRun: boolean
@@ -147,7 +147,7 @@ const extend = fc.record({
 })
 const amend = fc.record({
   do: fc.constant('amend' as const),
-  change: fc.constantFrom('redrive', 'cancel', 'discard', 'purge', 'edit', 'redrive'),
+  change: fc.constantFrom('redrive', 'cancel', 'discard', 'purge', 'edit', 'move'),
   filter,
   max: fc.constantFrom(1000, 1, 2),
   dryRun: fc.constantFrom(false, false, false, true),

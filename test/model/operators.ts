@@ -1,4 +1,4 @@
-// What an operator's acts do on the model: cancel, purge, discard, edit, redrive; batches sealed and forgotten.
+// What an operator's acts do on the model: cancel, purge, move, discard, edit, redrive; batches sealed and forgotten.
 import type { Amended, Change, Filter } from '../../dist/engine/contract.js'
 import type { State } from '../../dist/task/lifecycle.js'
 import { byId, dedupName, type Model, type ModelTask } from './model.js'
@@ -7,7 +7,7 @@ const open: readonly State[] = ['scheduled', 'waiting', 'ready']
 const touched: Record<Change['do'], readonly State[]> = {
   cancel: [...open, 'leased'],
   purge: open,
-  move: open,
+  move: [...open, 'leased'],
   discard: ['dead'],
   redrive: ['dead'],
   edit: ['dead'],
@@ -17,6 +17,7 @@ export function amend(m: Model, filter: Filter, change: Change, max: number, dry
   const found = [...m.tasks.values()]
     .filter((task) => matches(task, filter) && touched[change.do].includes(task.state))
     .filter((task) => !(task.state === 'leased' && task.cancelAsked))
+    .filter((task) => change.do !== 'move' || (task.queue !== change.to && task.moveTo !== change.to))
     .sort(byId)
     .slice(0, max)
   const asked = found.filter((task) => task.state === 'leased').length
@@ -51,7 +52,10 @@ function apply(m: Model, task: ModelTask, change: Change): void {
     m.countBatch(task, 'dead', -1)
     m.countBatch(task, 'cancelled')
     m.gone(task)
-  } else if (change.do !== 'move') {
+  } else if (change.do === 'move') {
+    if (task.state === 'leased') m.askMove(task, change.to)
+    else m.move(task, change.to)
+  } else {
     if (task.state === 'leased') {
       task.cancelAsked = true
       return

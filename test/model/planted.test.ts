@@ -37,8 +37,26 @@ const planted: Planted[] = [
   {
     bug: 'a death is not charged to the budget',
     file: 'sweep.js',
-    text: 'else if (exhausted(s, row))',
-    by: "else if (event === 'expire' && exhausted(s, row))",
+    text: 'const spent = exhausted(s, row);',
+    by: "const spent = event === 'expire' && exhausted(s, row);",
+  },
+  {
+    bug: 'a task that was asked to move stays when its lease ends',
+    file: 'sweep.js',
+    text: "moveOn(s, row, spent ? 'dead' : 'ready');",
+    by: '',
+  },
+  {
+    bug: 'a moved task keeps its slot',
+    file: 'statements.js',
+    text: 'dedupKey = ?, slot = 0, nonce = null',
+    by: 'dedupKey = ?, nonce = null',
+  },
+  {
+    bug: 'the receipt of a moved task still acts',
+    file: 'statements.js',
+    text: 'slot = 0, nonce = null, worker = null,\n    flags',
+    by: 'slot = 0,\n    flags',
   },
   {
     bug: 'a free release is counted',

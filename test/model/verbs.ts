@@ -55,7 +55,7 @@ function add(m: Model, given: NewTask, id: string): void {
     deadlineAt: given.deadlineMs === undefined ? null : m.now + given.deadlineMs,
     drops: given.onDeadline === 'drop',
     enqueuedAt: m.now,
-    ...{ slot: false, number: 0, spent: 0, releases: 0, deaths: 0, fence: 0, cancelAsked: false },
+    ...{ slot: false, number: 0, spent: 0, releases: 0, deaths: 0, fence: 0, cancelAsked: false, moveTo: null },
     ...{ hold: null, claimedAt: null, progress: null, reason: null, history: [] },
   }
   m.tasks.set(id, task)
@@ -112,6 +112,12 @@ function settleOne(m: Model, verdict: Verdict): Outcome {
   const task = m.heldUnder(verdict.receipt)
   if (verdict.do === 'ack') return task ? ack(m, task) : m.stale(verdict.receipt)
   if (task?.hold?.kind !== 'live') return m.stale(verdict.receipt)
+  const outcome = endOf(m, task, verdict)
+  m.moveOn(task)
+  return outcome
+}
+
+function endOf(m: Model, task: ModelTask, verdict: Exclude<Verdict, { do: 'ack' }>): Outcome {
   if (verdict.do === 'retry') return retry(m, task, verdict.error.code, verdict.delayMs)
   if (verdict.do === 'release') return release(m, task, verdict)
   m.remember(task, 'bury')
@@ -237,6 +243,7 @@ function giveUp(m: Model, task: ModelTask, event: 'expire' | 'die'): void {
   if (task.cancelAsked) m.cancelled(task, event)
   else if (m.exhausted(task)) m.die(task, event, 'spent')
   else m.step(task, event, 'ready')
+  m.moveOn(task)
 }
 
 function passDeadline(m: Model, task: ModelTask): void {

@@ -1,6 +1,6 @@
-// `piecework queue`: lists queues, shows and sets their policy, pauses, resumes and purges them.
+// `piecework queue`: lists queues, shows and sets their policy, pauses, resumes, moves and purges them.
 import type { Command } from 'commander'
-import { amendAll } from '../../queue/amend.js'
+import { amendAll, moveTasks } from '../../queue/amend.js'
 import { checkName } from '../../task/limits.js'
 import type { QueueRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
@@ -12,7 +12,7 @@ import { fieldNamed, patchOf } from '../settings.js'
 import { type Store, withStore } from '../store.js'
 
 export function queueCommand(program: Command): void {
-  const queue = program.command('queue').description('list queues, set their policy, pause, resume, purge')
+  const queue = program.command('queue').description('list queues, set their policy, pause, resume, move, purge')
   acts(queue.command('list').description('list the queues'), list)
   const one = (name: string, summary: string) => queue.command(name).description(summary).argument('<queue>')
   acts(one('show', 'show its policy, and where each setting comes from'), show)
@@ -21,6 +21,9 @@ export function queueCommand(program: Command): void {
   acts(one('unset', "take fields out of the operator's policy, or all of it").argument('[field...]'), unset)
   acts(one('pause', 'no claims until it is resumed; what runs goes on'), (...call) => paused(true, ...call))
   acts(one('resume', 'let claims go on'), (...call) => paused(false, ...call))
+  const taken = one('move', 'take tasks to another queue; leased ones follow when their delivery ends without an ack')
+  taken.requiredOption('--to <queue>', 'the other queue, made if need be')
+  acts(filtered(taken, 'open').option('-n, --dry-run', 'only count'), move)
   acts(guarded(filtered(one('purge', 'remove tasks that nobody holds; leased and dead ones stay'), 'open')), purge)
 }
 
@@ -85,6 +88,16 @@ const paused = (value: boolean, ...[context, [name]]: Parameters<Act>) =>
     await (output.json
       ? output.value({ queue, paused: value })
       : output.result(`${queue} ${value ? 'paused' : 'resumed'}`))
+  })
+
+const move: Act = (context, [name], options) =>
+  onQueue(context, name, async ({ connection }, { name: queue }) => {
+    const { output } = context
+    const dryRun = options.dryRun === true
+    const done = await moveTasks(connection, queue, filterOf(queue, options), options.to, dryRun)
+    if (output.json) return output.value(dryRun ? { ...done, dryRun } : done)
+    const later = done.asked === 0 ? '' : `, ${done.asked} when their delivery ends`
+    await output.result(`${done.moved} ${dryRun ? 'would be moved' : 'moved'}${later}`)
   })
 
 const purge: Act = (context, [name], options) =>

@@ -1,8 +1,9 @@
-// What operators do to tasks by filter: cancel, purge, discard, redrive, edit; with an audit row for each change.
+// What operators do to tasks by filter: cancel, purge, move, discard, redrive, edit; with an audit row for each change.
 import type { Amended, Change, Filter } from '../../engine/contract.js'
-import { PieceworkError } from '../../ground/errors.js'
 import { type State, states } from '../../task/lifecycle.js'
 import { audit } from './configure.js'
+import { dedupFor } from './dedup.js'
+import { move } from './move.js'
 import { cancelAsked, type HeldRow } from './rows.js'
 import { fromTasks, whereOf } from './select.js'
 import type { Session } from './session.js'
@@ -13,7 +14,7 @@ const open: readonly State[] = ['scheduled', 'waiting', 'ready']
 const touches: Record<Change['do'], readonly State[]> = {
   cancel: [...open, 'leased'],
   purge: open,
-  move: open,
+  move: [...open, 'leased'],
   discard: ['dead'],
   redrive: ['dead'],
   edit: ['dead'],
@@ -26,10 +27,9 @@ export function amend(
   actor: string,
   bounds: { max: number; dryRun: boolean },
 ): Amended {
-  if (change.do === 'move')
-    throw new PieceworkError('PW_OPTION_INVALID', 'This engine cannot move tasks between queues.')
   const allowed = touches[change.do].filter((state) => filter.states?.includes(state) ?? true)
-  const rows = find(s, { ...filter, states: allowed }, bounds.max)
+  const to = change.do === 'move' ? targetOf(s, change.to, bounds.dryRun) : null
+  const rows = find(s, { ...filter, states: allowed }, to, bounds.max)
   const answer: Amended = { changed: 0, asked: 0, ids: rows.map((row) => String(row.id)) }
   // Each redriven task goes before the others of its key: the last one first, so that they keep their order.
   if (change.do === 'redrive') rows.reverse()
@@ -37,26 +37,36 @@ export function amend(
     const asked = row.state === code.leased
     if (asked) answer.asked++
     else answer.changed++
-    if (!bounds.dryRun) apply(s, row, change)
+    if (!bounds.dryRun) apply(s, row, change, to)
   }
   if (bounds.dryRun || rows.length === 0) return answer
   s.promoteLanes()
-  audit(s, actor, change.do, filter.queue ?? answer.ids[0] ?? '', { filter, ...answer, ids: answer.ids.slice(0, 100) })
+  const ids = answer.ids.slice(0, 100)
+  const where = change.do === 'move' ? { to: change.to } : {}
+  audit(s, actor, change.do, filter.queue ?? ids[0] ?? '', { filter, ...where, ...answer, ids })
   return answer
 }
 
-function find(s: Session, filter: Filter, max: number): HeldRow[] {
-  const found = whereOf(s, filter)
-  if (!found) return []
-  // A leased task that was asked already is left out, so that repeated calls come to an end.
-  const statement = s.db.prepare(
-    `select task.* from ${fromTasks(filter)}
-     where ${found.where} and not (task.state = 4 and task.flags & ${cancelAsked}) order by task.id limit ?`,
-  )
-  return statement.all(...found.params, max) as HeldRow[]
+/** The queue (id) to move to, made when it is new; 0, which no queue has, when a dry run may not make it. */
+function targetOf(s: Session, name: string, dryRun: boolean): number {
+  return (dryRun ? s.catalog.queue(name) : s.catalog.ensureQueue(name, s.now))?.id ?? 0
 }
 
-function apply(s: Session, row: HeldRow, change: Change): void {
+/** What was done already, or asked of a leased task already, is left out, so that repeated calls come to an end. */
+function find(s: Session, filter: Filter, to: number | null, max: number): HeldRow[] {
+  const found = whereOf(s, filter)
+  if (!found) return []
+  const cancels = `task.state = 4 and task.flags & ${cancelAsked}`
+  const moves = `${cancels} or task.queue = ?
+    or task.state = 4 and task.moveTo in (select id from piecework_type where queue = ?)`
+  const statement = s.db.prepare(
+    `select task.* from ${fromTasks(filter)}
+     where ${found.where} and (${to === null ? cancels : moves}) is not true order by task.id limit ?`,
+  )
+  return statement.all(...found.params, ...(to === null ? [] : [to, to]), max) as HeldRow[]
+}
+
+function apply(s: Session, row: HeldRow, change: Change, to: number | null): void {
   const from = states[row.state - 1] as State
   switch (change.do) {
     case 'cancel':
@@ -79,6 +89,7 @@ function apply(s: Session, row: HeldRow, change: Change): void {
     case 'redrive':
       return redrive(s, row)
     case 'move':
+      move(s, row, to as number)
   }
 }
 
@@ -88,20 +99,11 @@ function redrive(s: Session, row: HeldRow): void {
   const to = row.key === null ? 'ready' : 'waiting'
   const first = row.key === null ? null : (s.q.firstWaiting.get(row.queue, row.key) as { at: number | null }).at
   const dueAt = first === null ? s.now : Math.min(s.now, first - 1)
+  const dedupKey = row.dedupKey === null ? null : dedupFor(s, row.queue, row.dedupKey, row.id)
   s.q.dropDead.run(row.id)
-  s.q.redrive.run(code[to], s.now - row.priority * headStartMs, dueAt, dedupFor(s, row), row.id)
+  s.q.redrive.run(code[to], s.now - row.priority * headStartMs, dueAt, dedupKey, row.id)
   if (dueAt !== s.now) s.catalog.mix(row.type)
   s.count('redrive', row.type, 'dead', to)
   s.countBatch(row.batch, 'dead', -1)
   if (row.key !== null) s.touchLane(row.queue, row.key)
-}
-
-/** The dedup key the task takes back, or null when another task holds it by now. */
-function dedupFor(s: Session, row: HeldRow): string | null {
-  if (row.dedupKey === null) return null
-  if (s.q.takeDedup.run(row.queue, row.dedupKey, row.id).changes > 0) return row.dedupKey
-  const { endsAt } = s.q.dedupOf.get(row.queue, row.dedupKey) as { endsAt: number | null }
-  if (endsAt === null || endsAt > s.now) return null
-  s.q.retakeDedup.run(row.id, row.queue, row.dedupKey)
-  return row.dedupKey
 }

@@ -42,6 +42,7 @@ export type ClaimedRow = [
 
 export const cancelAsked = 1
 export const dropsAtDeadline = 2
+export const moveAsked = 4
 
 /** One receipt: the task, the fence and nonce of one delivery, and the task's type at that time. */
 export interface Receipt {

@@ -168,15 +168,15 @@ export class Session {
     return this.clock.wallMs() - this.now
   }
 
-  /** Counts one step of a task's life; every write of a state goes with one call of it. */
-  count(event: LifeEvent, type: number, from: State | null, to: State | null): void {
+  /** Counts one step of a task's life, `into` another type or its own; every write of a state goes with one call. */
+  count(event: LifeEvent, type: number, from: State | null, to: State | null, into = type): void {
     assert(allows(event, from, to), `the life cycle has ${event} from ${from} to ${to}`)
     const deltas = this.figures(type)
     if (from !== null) add(deltas, columnOf[from], -1)
-    if (to !== null) add(deltas, columnOf[to], 1)
+    if (to !== null) add(into === type ? deltas : this.figures(into), columnOf[to], 1)
     const total = lifecycle[event].counts
     if (total !== null) add(deltas, columnOf[total], 1)
-    if (to === 'ready') this.woken.add(type)
+    if (to === 'ready') this.woken.add(into)
   }
 
   countStale(type: number): void {

@@ -5,6 +5,7 @@ import { states } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { backoffMs } from '../../task/retry.js'
 import { fingerprint } from './fingerprint.js'
+import { moveOn } from './move.js'
 import { type AckedRow, cancelAsked, type HeldRow, parseReceipt, type Receipt } from './rows.js'
 import type { Session } from './session.js'
 import { code } from './statements.js'
@@ -21,6 +22,14 @@ function settleOne(s: Session, verdict: Verdict): Outcome {
   if (verdict.do === 'ack') return ack(s, receipt)
   const row = s.q.held.get(receipt.id, receipt.fence, receipt.nonce) as HeldRow | undefined
   if (!row) return stale(s, receipt)
+  const outcome = endDelivery(s, row, verdict)
+  if (outcome !== 'cancelled') moveOn(s, row, outcome)
+  return outcome
+}
+
+type Ended = Exclude<Outcome, 'done' | 'stale'>
+
+function endDelivery(s: Session, row: HeldRow, verdict: Exclude<Verdict, { do: 'ack' }>): Ended {
   switch (verdict.do) {
     case 'retry':
       return retry(s, row, verdict.error, verdict.delayMs)
@@ -53,7 +62,7 @@ function stale(s: Session, receipt: Receipt): 'stale' {
   return 'stale'
 }
 
-function retry(s: Session, row: HeldRow, error: ErrorText, delayMs: number | undefined): Outcome {
+function retry(s: Session, row: HeldRow, error: ErrorText, delayMs: number | undefined): Ended {
   const policy = s.catalog.policyOf(row.queue)
   history(s, row, error.code === 'PW_TIMEOUT' ? 'timeout' : 'retry', error)
   if (exhausted(s, row)) return end(s, 'retry', row, 'spent', error)
@@ -65,7 +74,7 @@ function retry(s: Session, row: HeldRow, error: ErrorText, delayMs: number | und
   return 'scheduled'
 }
 
-function release(s: Session, row: HeldRow, by: ReleasedBy, delayMs = 0, error?: ErrorText): Outcome {
+function release(s: Session, row: HeldRow, by: ReleasedBy, delayMs = 0, error?: ErrorText): Ended {
   const byHandler = by === 'handler' || by === 'overloaded'
   if (byHandler && row.releases >= s.catalog.policyOf(row.queue).releasesMax) {
     const text = error?.text ?? 'The handler released the task more often than releasesMax allows.'
@@ -104,7 +113,7 @@ export function end(
   reason: string,
   error: ErrorText | null,
   from: State = 'leased',
-): Outcome {
+): 'dead' | 'cancelled' {
   if (row.flags & cancelAsked) return cancelled(s, event, row)
   const hold = row.key !== null && s.catalog.policyOf(row.queue).perKey.onDead === 'hold'
   s.q.kill.run(hold ? row.slot : 0, row.deaths, row.id)

@@ -109,6 +109,11 @@ export const sql = {
   firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2`,
   edit: 'update piecework_task set payload = ? where id = ?',
+  askMove: 'update piecework_task set flags = flags | 4, moveTo = ? where id = ?',
+  moveTo: 'select moveTo from piecework_task where id = ?',
+  move: `update piecework_task set queue = ?, type = ?, state = ?, dedupKey = ?, slot = 0, nonce = null, worker = null,
+    flags = flags & ~4, moveTo = null where id = ?`,
+  moveDead: 'update piecework_dead set type = ? where task = ?',
   redrive: `update piecework_task set state = ?, place = ?, dueAt = ?, spent = 0, releases = 0, deaths = 0, slot = 0,
     dedupKey = ? where id = ?`,
 

@@ -1,6 +1,7 @@
 // Ends leases whose time is over, matures what is due, buries what passed its deadline, prunes what is old.
 import type { Swept } from '../../engine/contract.js'
 import { states } from '../../task/lifecycle.js'
+import { moveOn } from './move.js'
 import { cancelAsked, dropsAtDeadline, type HeldRow } from './rows.js'
 import type { Session } from './session.js'
 import { cancelled, end, ended, exhausted, history } from './settle.js'
@@ -76,12 +77,14 @@ function giveUp(
 ): void {
   history(s, row, event === 'expire' ? 'expired' : 'died', lost(text))
   s.countBatch(row.batch, 'returned')
-  if (row.flags & cancelAsked) cancelled(s, event, row)
-  else if (exhausted(s, row)) end(s, event, { ...row, deaths }, 'spent', lost(text))
+  if (row.flags & cancelAsked) return void cancelled(s, event, row)
+  const spent = exhausted(s, row)
+  if (spent) end(s, event, { ...row, deaths }, 'spent', lost(text))
   else {
     s.q.lapse.run(worker, deaths, row.id)
     s.count(event, row.type, 'leased', 'ready')
   }
+  moveOn(s, row, spent ? 'dead' : 'ready')
 }
 
 function passDeadline(s: Session, row: HeldRow): void {
