@@ -65,8 +65,7 @@ export interface Filter {
 }
 export interface Page { items: Record<string, unknown>[]; next: string | null } // rows: src/task/records.ts
 export type Change =
-  | { do: 'cancel' | 'purge' | 'discard' } | { do: 'redrive'; perSecond?: number | undefined }
-  | { do: 'edit'; payload: string } | { do: 'move'; to: string }
+  | { do: 'cancel' | 'purge' | 'discard' | 'redrive' } | { do: 'edit'; payload: string } | { do: 'move'; to: string }
 export interface Amended { changed: number; asked: number; ids: string[] }
 
 /** Figures of one snapshot; a number that is not known is null, never 0. */

@@ -1,5 +1,5 @@
 // Applies a change to all tasks that a filter matches, a page of ids and a commit at a time.
-import type { Change, Filter } from '../engine/contract.js'
+import type { Amended, Change, Filter } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import { bulkTasksMax, checkName, shown } from '../task/limits.js'
 import type { Connection } from './connection.js'
@@ -37,18 +37,28 @@ export async function amendAll(
   change: Change,
   dryRun: boolean,
 ): Promise<Changed> {
-  const engine = connection.engine()
   const sum: Changed = { changed: 0, asked: 0 }
   for (let cursor: string | null = null; ; ) {
-    const page = await engine.select('task', { ...filter, limit: bulkTasksMax }, cursor)
-    const ids = page.items.map((row) => row.id as string)
-    if (ids.length > 0) {
-      const bounds = { max: ids.length, dryRun }
-      const done = await engine.amend({ ...filter, ids }, change, connection.actor, bounds)
-      sum.changed += done.changed
-      sum.asked += done.asked
-    }
+    const page = await amendPage(connection, filter, change, cursor, dryRun)
+    sum.changed += page.changed
+    sum.asked += page.asked
     if (page.next === null) return sum
     cursor = page.next
   }
+}
+
+/** One page of it, `filter.limit` tasks at most, in one commit; `next` is where the following one begins. */
+export async function amendPage(
+  connection: Connection,
+  { limit = bulkTasksMax, ...filter }: Filter,
+  change: Change,
+  cursor: string | null,
+  dryRun = false,
+): Promise<Amended & { next: string | null }> {
+  const engine = connection.engine()
+  const { items, next } = await engine.select('task', { ...filter, limit }, cursor)
+  const ids = items.map((row) => row.id as string)
+  if (ids.length === 0) return { changed: 0, asked: 0, ids, next }
+  const bounds = { max: ids.length, dryRun }
+  return { ...(await engine.amend({ ...filter, ids }, change, connection.actor, bounds)), next }
 }

@@ -1,11 +1,12 @@
 // Looks at, redrives and discards the dead letters of one queue, as queue.dead does.
-import type { Change } from '../engine/contract.js'
+import type { Filter } from '../engine/contract.js'
 import { checkName } from '../task/limits.js'
 import type { HistoryRecord, TaskRecord } from '../task/records.js'
 import { amendAll } from './amend.js'
 import type { Connection } from './connection.js'
 import type { DeadFilter, DeadLetters } from './face.js'
 import { checkOptions } from './options.js'
+import { checkRedrive, type Redriven, type RedriveOptions, redrive } from './redrive.js'
 import {
   checkMeant,
   type DeadLetter,
@@ -50,24 +51,21 @@ export class DeadLettersClient implements DeadLetters {
     return { ...deadLetterFrom(row), history }
   }
 
-  async redrive(
-    filter: DeadFilter | { all: true },
-    options: { dryRun?: boolean | undefined } = {},
-  ): Promise<{ redriven: number }> {
+  async redrive(filter: DeadFilter | { all: true }, options: RedriveOptions = {}): Promise<Redriven> {
     checkOptions('redrive', options)
-    return { redriven: await this.#amend('dead.redrive', filter, { do: 'redrive' }, options.dryRun === true) }
+    checkRedrive(options)
+    return redrive(this.#connection, await this.#meant('dead.redrive', filter), options)
   }
 
   async discard(filter: DeadFilter | { all: true }): Promise<{ discarded: number }> {
-    return { discarded: await this.#amend('dead.discard', filter, { do: 'discard' }, false) }
+    const meant = await this.#meant('dead.discard', filter)
+    return { discarded: (await amendAll(this.#connection, meant, { do: 'discard' }, false)).changed }
   }
 
-  async #amend(call: string, given: DeadFilter | { all: true }, change: Change, dryRun: boolean): Promise<number> {
+  async #meant(call: string, given: DeadFilter | { all: true }): Promise<Filter> {
     checkOptions('dead letters', given)
     const fields: Record<string, unknown> = { ...given }
     checkMeant(call, fields)
-    const queue = await this.#queue()
-    const filter = { ...filterFor(queue, fields), states: ['dead'] as const }
-    return (await amendAll(this.#connection, filter, change, dryRun)).changed
+    return { ...filterFor(await this.#queue(), fields), states: ['dead'] }
   }
 }

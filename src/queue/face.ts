@@ -10,6 +10,7 @@ import type { Json, SchemasByType } from './define.js'
 import type { DrainOptions, WaitOptions } from './drained.js'
 import type { QueueStats } from './figures.js'
 import type { BulkOptions, TaskOptions } from './options.js'
+import type { Redriven, RedriveOptions } from './redrive.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import type { DeadLetter, Listing, PastDelivery, Task } from './tasks.js'
 
@@ -133,8 +134,8 @@ export interface DeadLetters {
   list(filter?: Omit<DeadFilter, 'ids'> & PageOptions): Promise<Listing<DeadLetter>>
   /** One dead letter with the history of its deliveries; null when this task is not dead in this queue. */
   get(id: string): Promise<(DeadLetter & { history: PastDelivery[] }) | null>
-  /** Makes them ready again with a new budget of deliveries; `dryRun` only counts. PW_FILTER_MISSING. */
-  redrive(filter: DeadFilter | { all: true }, options?: { dryRun?: boolean | undefined }): Promise<{ redriven: number }>
+  /** Makes them ready again with a new budget of deliveries; at a rate, or a few first. PW_FILTER_MISSING. */
+  redrive(filter: DeadFilter | { all: true }, options?: RedriveOptions): Promise<Redriven>
   /** Removes them for good, audited. PW_FILTER_MISSING for an empty filter. */
   discard(filter: DeadFilter | { all: true }): Promise<{ discarded: number }>
 }

@@ -65,7 +65,7 @@ export const options = {
   move: known('to', 'ids', 'state', 'type', 'key', 'batch'),
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
-  redrive: known('dryRun'),
+  redrive: known('perSecond', 'canary', 'dryRun'),
   batch: known(),
   done: known('signal', 'waitMs'),
 } as const

@@ -1,7 +1,7 @@
 // enqueue, status, dead, explain, version: what they print, in what shape, with which exit code.
 import { describe, expect, it } from 'vitest'
 import { errorTable } from '../../dist/ground/errors.js'
-import { room } from './cli.js'
+import { type Finished, room } from './cli.js'
 
 describe('enqueue', () => {
   it('prints one id a line for arguments, JSON as it was written', async () => {
@@ -94,6 +94,8 @@ describe('status', () => {
   })
 })
 
+const deliveriesOf = (listed: Finished) => listed.json().map(({ deliveries }) => deliveries)
+
 describe('dead', () => {
   const filled = async () => {
     const here = room()
@@ -139,6 +141,17 @@ describe('dead', () => {
     ]) {
       expect((await run([...words, '--json'])).code).toBe(2)
     }
+  }, 60_000)
+
+  it('redrives a canary and leaves the others dead when it fails again', async () => {
+    const { run, start } = await filled()
+    const worker = start(['work', 'b', '--', 'sh', '-c', 'exit 65'])
+    const redriven = await run(['dead', 'redrive', 'b', '--text', 'no', '--canary', '1', '--yes', '--json'])
+    expect([redriven.code, redriven.json()]).toEqual([1, [{ redriven: 1, failed: 1 }]])
+    expect(redriven.stderr).toContain('1 of them failed again, so the others were left dead')
+    worker.child.kill('SIGTERM')
+    await worker.finished
+    expect(deliveriesOf(await run(['dead', 'list', '--json']))).toEqual([2, 1, 1, 1])
   }, 60_000)
 
   it('redrives and discards what is meant, when it is confirmed', async () => {

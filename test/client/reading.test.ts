@@ -1,5 +1,6 @@
 // Reading and operating a queue: lists, figures, cancel, dead letters, batches; never wider than was meant.
 import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../dist/testing/manual-clock.js'
 import { ackAll, buryAll, holdSome, openStore, refusalOf } from './store.js'
 
 describe('get and list', () => {
@@ -209,11 +210,46 @@ describe('dead letters', () => {
     expect(await mail.stats()).toMatchObject({ ready: 0, dead: 0, redrives: 2100, discarded: 2100 })
   })
 
+  it('are redriven at a rate', async () => {
+    const clock = manualClock()
+    const { pw, connection } = await openStore({ url: 'sqlite::memory:', clock })
+    const mail = pw.queue('mail')
+    await mail.enqueueMany(Array.from({ length: 50 }, (_, n) => n))
+    await buryAll(connection, 'mail', 50, 'no')
+    const redriven = mail.dead.redrive({ all: true }, { perSecond: 20 })
+    await clock.settle()
+    expect(await mail.stats()).toMatchObject({ ready: 2, dead: 48 })
+    await clock.advance(999)
+    expect(await mail.stats()).toMatchObject({ ready: 20, dead: 30 })
+    await clock.advance(1500)
+    expect(await redriven).toEqual({ redriven: 50 })
+  })
+
+  it.each([
+    ['done', 0, 7],
+    ['thrown out again', 1, 4],
+  ])('follow their canaries when these are %s', async (what, failed, redriven) => {
+    const { pw, connection } = await openStore({ url: 'sqlite::memory:' })
+    const mail = pw.queue('mail', { backoff: { baseMs: 60_000, jitter: 'none' } })
+    await mail.enqueueMany(Array.from({ length: 7 }, (_, n) => n))
+    await buryAll(connection, 'mail', 7, 'no')
+    let seen = 0
+    const worker = mail.work(() => {
+      if (++seen === 4 && what !== 'done') throw new Error('still broken')
+    })
+    expect(await mail.dead.redrive({ all: true }, { canary: 4 })).toEqual({ redriven, failed })
+    await worker.stop()
+    expect(await mail.stats()).toMatchObject({ dead: 7 - redriven, redrives: redriven })
+  })
+
   it('an option of a later version is refused, not ignored', async () => {
     const { pw } = await openStore({ url: 'sqlite::memory:' })
     const { dead } = pw.queue('mail')
-    const paced = { perSecond: 3 } as never
-    expect(await refusalOf(dead.redrive({ all: true }, paced))).toMatchObject({ code: 'PW_OPTION_UNKNOWN' })
+    for (const options of [{ perSecond: 0 }, { perSecond: 0.5 }, { canary: 0 }, { canary: 1001 }]) {
+      expect(await refusalOf(dead.redrive({ all: true }, options))).toMatchObject({ code: 'PW_OPTION_INVALID' })
+    }
+    const odd = { perMinute: 3 } as never
+    expect(await refusalOf(dead.redrive({ all: true }, odd))).toMatchObject({ code: 'PW_OPTION_UNKNOWN' })
     expect(await refusalOf(dead.list({ states: 'dead' } as never))).toMatchObject({ code: 'PW_OPTION_UNKNOWN' })
   })
 })

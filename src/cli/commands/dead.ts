@@ -1,8 +1,10 @@
 // `piecework dead`: looks at dead letters, sends them on their way again, or discards them.
 import type { Command } from 'commander'
-import type { Change } from '../../engine/contract.js'
+import type { Filter } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
+import { redrive } from '../../queue/redrive.js'
+import { bulkTasksMax } from '../../task/limits.js'
 import { checkPayloadText } from '../../task/payload.js'
 import type { TaskRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
@@ -12,7 +14,7 @@ import { isoOf, type Output, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
 import { errorGroups } from '../report.js'
-import { withStore } from '../store.js'
+import { type Store, withStore } from '../store.js'
 import { whole } from '../values.js'
 
 export function deadCommand(program: Command): void {
@@ -27,10 +29,12 @@ export function deadCommand(program: Command): void {
   const edit = dead.command('edit').description('give a dead letter another payload; redrive it afterwards')
   acts(edit.argument('<id>').argument('<json>'), editAct)
   const redrive = queue('redrive', 'make dead letters ready again, with a new budget of deliveries')
-  const paced = redrive.option('--per-second <n>', 'so many a second, not all at once')
-  acts(guarded(filtered(paced, 'dead')), (...call) => changeAct('redrive', ...call))
+  const paced = redrive
+    .option('--per-second <n>', 'so many a second, not all at once')
+    .option('--canary <n>', 'so many first; the rest only when each of them was done at its next delivery')
+  acts(guarded(filtered(paced, 'dead')), redriveAct)
   const discard = queue('discard', 'remove dead letters for good; the audit keeps who did it')
-  acts(guarded(filtered(discard, 'dead')), (...call) => changeAct('discard', ...call))
+  acts(guarded(filtered(discard, 'dead')), discardAct)
 }
 
 /** One line of `dead list --json`. */
@@ -124,25 +128,44 @@ function deadOne(row: TaskRecord): TaskRecord {
   throw new PieceworkError('PW_TASK_GONE', `Task ${row.id} is not dead: it is ${row.state}.`, { id: row.id })
 }
 
-async function changeAct(
-  kind: 'redrive' | 'discard',
-  ...[{ url, output }, [word], options]: Parameters<Act>
-): Promise<number> {
-  return withStore(url, { create: false }, async (store) => {
-    const queue = word === undefined ? null : (await queueNamed(store, word)).name
-    const filter = { ...filterOf(queue, options), states: ['dead'] as const }
-    refuseUnmeant(`dead ${kind}`, filter, options)
-    const perSecond =
-      options.perSecond === undefined ? undefined : whole('--per-second', String(options.perSecond), 1, 1_000_000)
-    const change: Change = kind === 'discard' ? { do: 'discard' } : { do: 'redrive', perSecond }
-    const { changed } = await amendAll(store.connection, filter, change, true)
+/** The filter of a change to dead letters, once somebody has said that this many are meant. */
+async function meant(kind: string, store: Store, word: unknown, options: Options): Promise<Filter> {
+  const queue = word === undefined ? null : (await queueNamed(store, word)).name
+  const filter = { ...filterOf(queue, options), states: ['dead'] as const }
+  refuseUnmeant(`dead ${kind}`, filter, options)
+  if (options.dryRun === true) return filter
+  const { changed } = await amendAll(store.connection, filter, { do: 'discard' }, true)
+  await confirm(changed, `${kind} dead letters${queue === null ? '' : ` of queue ${queue}`}`, options.yes === true)
+  return filter
+}
+
+type Options = Record<string, unknown>
+
+const discardAct: Act = ({ url, output }, [word], options) =>
+  withStore(url, { create: false }, async (store) => {
+    const filter = await meant('discard', store, word, options)
     const dryRun = options.dryRun === true
-    if (!dryRun)
-      await confirm(changed, `${kind} dead letters${queue === null ? '' : ` of queue ${queue}`}`, options.yes === true)
-    const count = dryRun ? changed : (await amendAll(store.connection, filter, change, false)).changed
-    const word2 = kind === 'redrive' ? 'redriven' : 'discarded'
-    if (output.json) await output.value(dryRun ? { [word2]: count, dryRun } : { [word2]: count })
-    else await output.result(dryRun ? `${count} would be ${word2}` : `${count} ${word2}`)
+    const { changed } = await amendAll(store.connection, filter, { do: 'discard' }, dryRun)
+    if (output.json) await output.value(dryRun ? { discarded: changed, dryRun } : { discarded: changed })
+    else await output.result(`${changed} ${dryRun ? 'would be ' : ''}discarded`)
     return 0
+  })
+
+const redriveAct: Act = ({ url, output }, [word], options) => {
+  const number = (name: string, text: unknown, max: number) =>
+    text === undefined ? undefined : whole(name, String(text), 1, max)
+  const perSecond = number('--per-second', options.perSecond, 1_000_000)
+  const canary = number('--canary', options.canary, bulkTasksMax)
+  return withStore(url, { create: false }, async (store) => {
+    const filter = await meant('redrive', store, word, options)
+    const dryRun = options.dryRun === true
+    const waits = canary !== undefined && !dryRun
+    if (waits) output.say(`Waiting for what becomes of the first ${canary}; the others stay dead until then.`)
+    const done = await redrive(store.connection, filter, { perSecond, canary, dryRun })
+    if (output.json) await output.value(dryRun ? { ...done, dryRun } : done)
+    else await output.result(`${done.redriven} ${dryRun ? 'would be ' : ''}redriven`)
+    if (!done.failed) return 0
+    output.say(`${done.failed} of them failed again, so the others were left dead: piecework dead list shows why.`)
+    return 1
   })
 }
