@@ -88,15 +88,20 @@ async function refuseOther(store: Store, run: RunOf, name: string): Promise<void
   }
 }
 
-/** Takes a batch out of the store with all that is left of it, by our name in the audit. */
-async function forget(store: Store, name: string): Promise<void> {
-  const { engine, connection } = store
+/** Throws PW_BATCH_BUSY while somebody works on the batch, who would lose count of it. */
+export async function refuseBusy({ engine }: Store, name: string): Promise<void> {
   // A run that was killed a moment ago no longer holds anything.
   await engine.sweep(bulkTasksMax)
   const held = await engine.select('task', { batch: name, states: ['leased'], limit: 1 }, null)
-  if (held.items.length > 0) {
-    throw new PieceworkError('PW_BATCH_BUSY', `Another run is at work on batch "${name}".`, { batch: name })
-  }
+  const { workers } = await engine.measure([name], false)
+  if (held.items.length === 0 && workers.every((worker) => !worker.queues.includes(name))) return
+  throw new PieceworkError('PW_BATCH_BUSY', `A run or a worker is at work on batch "${name}".`, { batch: name })
+}
+
+/** Takes a batch out of the store with all that is left of it, by our name in the audit. */
+async function forget(store: Store, name: string): Promise<void> {
+  const { engine, connection } = store
+  await refuseBusy(store, name)
   for (const change of ['purge', 'discard'] as const) {
     for (let left = 1; left > 0; ) {
       const amended = await engine.amend({ batch: name }, { do: change }, connection.actor, {

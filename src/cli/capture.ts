@@ -62,13 +62,6 @@ export class Capture {
     else yield* createReadStream(this.#file.path) as AsyncIterable<Buffer>
   }
 
-  /** Everything at once, for callers that need it in memory anyway. */
-  async whole(): Promise<Buffer> {
-    const pieces: Buffer[] = []
-    for await (const piece of this.pieces()) pieces.push(piece)
-    return Buffer.concat(pieces)
-  }
-
   /** For another process, which drops it in our place. */
   pack(): Packed {
     const { folder, path, fd } = this.#file ?? {}

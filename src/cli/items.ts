@@ -1,5 +1,6 @@
 // Reads items from any stream of bytes in constant memory: lines, NUL-separated, NDJSON, CSV and TSV.
 import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import { extname } from 'node:path'
 import { type ErrorCode, PieceworkError } from '../ground/errors.js'
 import { payloadBytesMax } from '../task/limits.js'
@@ -29,6 +30,16 @@ export const formatOf = (file: string): Format => byExtension[extname(file).toLo
 
 /** The byte order mark as UTF-8. */
 const mark = Buffer.from([0xef, 0xbb, 0xbf])
+
+/** Bytes of a refused item that are kept: in base64 they have to fit into a payload. */
+const keptBytesMax = 3 * 255 * 1024
+
+/** What is kept of a refused item: its bytes, or the first of them and what tells it from every other. */
+function bytesOf(record: Buffer): Record<string, string | number> {
+  if (record.length <= keptBytesMax) return { base64: record.toString('base64') }
+  const sha256 = createHash('sha256').update(record).digest('hex')
+  return { base64: record.toString('base64', 0, keptBytesMax), bytes: record.length, sha256 }
+}
 
 /** Takes one input apart. Empty lines are no items, except between NULs, where nothing is said by accident. */
 export class ItemReader {
@@ -97,7 +108,7 @@ export class ItemReader {
       if (payload !== null) out.push({ payload, refused: null })
     } catch (error) {
       if (!this.#skipInvalid || !(error instanceof PieceworkError) || error.details.header === true) throw error
-      out.push({ payload: encodePayload({ base64: record.toString('base64') }), refused: error.message })
+      out.push({ payload: encodePayload(bytesOf(record)), refused: error.message })
     }
     this.#line += 1 + (this.#format === 'csv' ? breaksIn(whole) : 0)
     this.#offset += whole.length

@@ -33,13 +33,18 @@ export class Order {
         this.#next()
       })
     }
-    const written = this.#writing.then(write)
-    this.#writing = written.catch(() => {})
     try {
-      await written
+      await this.alone(write)
     } finally {
       this.leave(id)
     }
+  }
+
+  /** Calls `write` while no other output is being written, whatever the order; resolves when it has ended. */
+  alone(write: () => Promise<void>): Promise<void> {
+    const written = this.#writing.then(write)
+    this.#writing = written.catch(() => {})
+    return written
   }
 
   /** Its delivery failed; the task keeps its turn, because it may come back. */

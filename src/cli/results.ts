@@ -3,6 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, renameSync, statSync, writeFileS
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { PieceworkError } from '../ground/errors.js'
+import type { Capture } from './capture.js'
 import type { Ended } from './child.js'
 import { Order } from './order.js'
 import { quoted } from './placeholders.js'
@@ -67,7 +68,7 @@ export class Results {
     const { ended } = told
     if (ended !== null) await this.#keep(told, ended)
     if (told.verdict === 'ack') await this.order.deliver(told.id, () => this.#print(told))
-    else if (this.#output.json) await this.#print(told)
+    else if (this.#output.json) await this.order.alone(() => this.#print(told))
   }
 
   async #keep(told: Told, ended: Ended): Promise<void> {
@@ -82,7 +83,7 @@ export class Results {
   }
 
   async #print(told: Told): Promise<void> {
-    if (this.#output.json) return this.#output.value(await shapeOf(told))
+    if (this.#output.json) return printShape(told)
     const { ended, item } = told
     if (ended === null || ended.stdout.size === 0) return
     const pieces = this.#options.tag ? tagged(ended, `${item}\t`) : ended.stdout.pieces()
@@ -142,16 +143,56 @@ async function* tagged(ended: Ended, tag: string): AsyncGenerator<Buffer> {
   }
 }
 
+/** Characters of a line that are collected before they are written: an output can be larger than any string. */
+const piecesMax = 1_048_576
+
 /** One delivery as a line of --json. Output that is not UTF-8 is given in base64, so that nothing of it is lost. */
-async function shapeOf(told: Told): Promise<Record<string, unknown>> {
-  const { id, number, delivery, item, ended, verdict, error, code } = told
+async function printShape({ id, number, delivery, item, ended, verdict, error, code }: Told): Promise<void> {
   const shape = { id, item, number, delivery, verdict, exit: null, signal: null, ms: 0, error, code }
-  if (ended === null) return shape
-  const bytes = await ended.stdout.whole()
-  const text = bytes.toString('utf8')
-  const stdout = Buffer.from(text).equals(bytes) ? { stdout: text } : { stdoutBase64: bytes.toString('base64') }
-  const { exit, signal, runMs } = ended
-  return { ...shape, exit, signal, ms: Math.round(runMs), ...stdout }
+  if (ended === null) return written(process.stdout, `${JSON.stringify(shape)}\n`)
+  const { exit, signal, runMs, stdout } = ended
+  const head = JSON.stringify({ ...shape, exit, signal, ms: Math.round(runMs) }).slice(0, -1)
+  const isText = await isUtf8(stdout)
+  let line = `${head},"${isText ? 'stdout' : 'stdoutBase64'}":"`
+  for await (const piece of isText ? escaped(stdout) : base64(stdout)) {
+    line += piece
+    if (line.length <= piecesMax) continue
+    await written(process.stdout, line)
+    line = ''
+  }
+  return written(process.stdout, `${line}"}\n`)
+}
+
+/** Throws at bytes that are no UTF-8; leaves a byte order mark where it stands. */
+const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+async function isUtf8(stdout: Capture): Promise<boolean> {
+  const text = decoder()
+  try {
+    for await (const piece of stdout.pieces()) text.decode(piece, { stream: true })
+    text.decode()
+    return true
+  } catch (error) {
+    if (error instanceof TypeError) return false
+    throw error
+  }
+}
+
+/** The inside of a JSON string; a character that two pieces share comes with the second. */
+async function* escaped(stdout: Capture): AsyncGenerator<string> {
+  const text = decoder()
+  for await (const piece of stdout.pieces()) yield JSON.stringify(text.decode(piece, { stream: true })).slice(1, -1)
+}
+
+async function* base64(stdout: Capture): AsyncGenerator<string> {
+  let rest = Buffer.alloc(0)
+  for await (const piece of stdout.pieces()) {
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
+    const whole = bytes.length - (bytes.length % 3)
+    yield bytes.toString('base64', 0, whole)
+    rest = Buffer.from(bytes.subarray(whole))
+  }
+  yield rest.toString('base64')
 }
 
 function logLine({ number, words, sent }: Told, ended: Ended): string {

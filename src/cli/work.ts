@@ -63,7 +63,8 @@ export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
     over.abort()
   }
   for (const worker of workers) {
-    worker.ready.catch(fail)
+    // Stopped before it was ready, because it was told to or there was nothing left to do: that is no failure.
+    worker.ready.catch((error) => (error as PieceworkError).code === 'PW_STOPPING' || fail(error))
     worker.on('error', (error) => {
       if (error instanceof PieceworkError && !error.retryable && 'exit' in errorTable[error.code]) return fail(error)
       output.say(warningText(error, output.json))

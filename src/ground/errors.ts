@@ -20,8 +20,8 @@ export const errorTable = {
     cure: 'Let COMMAND read the item from its standard input: piecework run --stdin.',
   },
   PW_BATCH_BUSY: {
-    meaning: 'The batch cannot start anew while it is at work.',
-    why: 'Another run holds some of its tasks.',
+    meaning: 'The batch cannot start anew or be forgotten while somebody is at work on it.',
+    why: 'A run or a worker has it open, and would lose count of what it does.',
     cure: 'Stop that run first, or give the new one a name of its own with --batch.',
     retryable: true,
   },

@@ -18,13 +18,19 @@ const shell = (script: string, input: string | null = null) => ({
   env: { PIECEWORK_ID: '7' },
 })
 
+const whole = async ({ stdout }: Ended): Promise<Buffer> => {
+  const pieces: Buffer[] = []
+  for await (const piece of stdout.pieces()) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
 /** A launch whose launchers are up. */
 async function warm() {
   const launch = new Launch(systemClock, 4)
   open.push(launch)
   const run = async (script: string, input: string | null = null): Promise<Ended> =>
     (await launch.start(shell(script, input))).ended
-  const parent = async () => (await (await run('echo $PPID')).stdout.whole()).toString().trim()
+  const parent = async () => (await whole(await run('echo $PPID'))).toString().trim()
   for (let started = 0; (await parent()) === String(process.pid); started++) expect(started).toBeLessThan(2000)
   return { launch, run, parent }
 }
@@ -42,11 +48,11 @@ it('hand back exit, signal, outputs of any size and bytes, and refusals', async 
   const { run, launch } = await warm()
   const ended = await run('printf "\\377 $PIECEWORK_ID "; cat; echo err >&2; exit 3', 'in')
   expect([ended.exit, ended.signal, ended.stopped]).toEqual([3, null, false])
-  expect(await ended.stdout.whole()).toEqual(Buffer.concat([Buffer.from([0xff]), Buffer.from(' 7 in')]))
+  expect(await whole(ended)).toEqual(Buffer.concat([Buffer.from([0xff]), Buffer.from(' 7 in')]))
   expect(ended.stderr.toString()).toBe('err\n')
   expect((await run('kill -9 $$')).signal).toBe('SIGKILL')
   const large = await run('head -c 3000000 /dev/zero')
-  expect([large.stdout.size, (await large.stdout.whole()).length]).toEqual([3_000_000, 3_000_000])
+  expect([large.stdout.size, (await whole(large)).length]).toEqual([3_000_000, 3_000_000])
   large.stdout.drop()
   await expect(launch.start({ words: ['no-such-command'], file: null, input: null, env: {} })).rejects.toMatchObject({
     code: 'PW_COMMAND_MISSING',
@@ -58,9 +64,7 @@ it('hand back exit, signal, outputs of any size and bytes, and refusals', async 
 
 it('share the work, and what a killed one had started is ended and reported', async () => {
   const { run, launch } = await warm()
-  const outputs = await Promise.all(
-    Array.from({ length: 40 }, async (_, n) => (await run(`echo ${n} $PPID`)).stdout.whole()),
-  )
+  const outputs = await Promise.all(Array.from({ length: 40 }, async (_, n) => whole(await run(`echo ${n} $PPID`))))
   const rows = outputs.map((output) => output.toString().trim().split(' '))
   expect(rows.map(([n]) => n)).toEqual(rows.map((_, n) => String(n)))
   const slow = await launch.start(shell('echo $PPID; exec sleep 60'))

@@ -116,6 +116,28 @@ describe('batch', () => {
     await run(words, { input: numbers(3) })
     expect(lines('log')).toHaveLength(6)
   }, 60_000)
+
+  it('forgets none that is at work, nor starts it anew', async () => {
+    const { run, start, lines, path } = room()
+    const words = ['run', '-j1', '--batch', 'b', '--', 'sh', '-c', `echo $0 >> ${path('log')}; sleep 60`]
+    const running = start(words, { input: numbers(3) })
+    await until('it works', () => lines('log').length === 1)
+    for (const other of [
+      ['batch', 'forget', 'b'],
+      ['run', '--new', ...words.slice(1)],
+    ]) {
+      const refused = await run([...other.slice(0, 1), '--json', ...other.slice(1)], { input: numbers(3) })
+      expect([refused.code, JSON.parse(refused.stderr.trim().split('\n').at(-1) ?? '').error.code]).toEqual([
+        2,
+        'PW_BATCH_BUSY',
+      ])
+    }
+    running.child.kill('SIGINT')
+    await until('it says so', () => running.stderr.includes('stopping'))
+    running.child.kill('SIGINT')
+    await running.finished
+    expect((await run(['batch', 'forget', 'b', '--json'])).code).toBe(0)
+  }, 60_000)
 })
 
 describe('dead letters', () => {

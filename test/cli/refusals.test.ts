@@ -129,6 +129,21 @@ describe('input', () => {
     })
   })
 
+  it('that is skipped and too long for base64 keeps what fits, its length and its hash', async () => {
+    const { run, write } = room()
+    const bad = Buffer.alloc(1_000_000, 0xff)
+    const other = Buffer.from(bad).fill(0xfe, 999_999)
+    write('in.txt', Buffer.concat([bad, Buffer.from('\na\n'), other]))
+    const { code, stdout } = await run(['run', '-a', 'in.txt', '--skip-invalid', '--', 'echo'])
+    expect([code, stdout]).toEqual([1, 'a\n'])
+    const letters = (await run(['dead', 'list', '--json'])).json()
+    expect(letters.map(({ payload }) => [payload.bytes, Buffer.from(payload.base64, 'base64').length])).toEqual([
+      [1_000_000, 783_360],
+      [1_000_000, 783_360],
+    ])
+    expect(letters[0]?.payload.sha256).not.toBe(letters[1]?.payload.sha256)
+  })
+
   it("that is the store's own file is refused, by any name", async () => {
     const { run, path } = room()
     await run(['enqueue', 'q', '1'])

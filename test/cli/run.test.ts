@@ -235,6 +235,32 @@ describe('what comes out', () => {
     expect(ended.stderr).toBe('')
   })
 
+  it.each([
+    [
+      'text that is cut inside a character',
+      'x=$(printf "%4096s" "" | sed "s/ /é/g"); for i in $(seq 300); do printf "$x"; done',
+      'é'.repeat(4096 * 300),
+    ],
+    ['control characters, six times as long in JSON', 'head -c 3000000 /dev/zero', '\0'.repeat(3_000_000)],
+    ['nothing', 'true', ''],
+  ])(
+    'carries %s in that object, whatever its length',
+    async (_, script, text) => {
+      const { run } = room()
+      const ended = await run(['run', '--json', '--', 'sh', '-c', script], { input: 'x\n' })
+      expect([ended.code, ended.json()[0]?.stdout === text]).toEqual([0, true])
+    },
+    60_000,
+  )
+
+  it('carries bytes that are no text in base64, whatever their number', async () => {
+    const { run } = room()
+    const script = 'head -c 2000000 /dev/zero | tr "\\0" "\\377"'
+    const ended = await run(['run', '--json', '--', 'sh', '-c', script], { input: 'x\n' })
+    const bytes = Buffer.from(ended.json()[0]?.stdoutBase64, 'base64')
+    expect([ended.code, bytes.equals(Buffer.alloc(2_000_000, 0xff))]).toEqual([0, true])
+  }, 60_000)
+
   it('is what would run with --dry-run, quoted, with no store made', async () => {
     const { run, folder } = room()
     const { stdout, code } = await run(['run', '-n', '--', 'no-such', '-o', '{.}.png'], {

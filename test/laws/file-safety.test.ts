@@ -101,12 +101,12 @@ const disks = [
 if (disks.length === 0) console.log('This system lets nobody mount a small disk: a full one is not tried.')
 
 describe('a disk without room', () => {
-  it.each(disks)(
-    'takes no tasks, but acks until the queue is drained; then tasks again when there is room',
-    async (disk) => {
+  it.each(disks.flatMap((disk) => [false, true].map((reopens) => ({ ...disk, reopens }))))(
+    'takes no tasks, but acks until the queue is drained; then tasks again when there is room (reopened: $reopens)',
+    async ({ reopens, ...disk }) => {
       const folder = mkdtempSync(join(tmpdir(), 'piecework-disk-'))
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-      const program = start('full-disk', { folder, tasks: 2000 }, [disk.command, ...disk.args, folder])
+      const program = start('full-disk', { folder, tasks: 2000, reopens }, [disk.command, ...disk.args, folder])
       expect(await program.heard('refused', 2)).toMatchObject([{ code: 'PW_DISK_FULL' }, { code: 'PW_DISK_FULL' }])
       const [end] = await program.heard('drained')
       const { more = Number.NaN } = end ?? {}

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { PieceworkError } from '../../ground/errors.js'
 import { checkName } from '../../task/limits.js'
 import type { BatchRecord } from '../../task/records.js'
-import { batchesOf, openIn, readBatch } from '../batch.js'
+import { batchesOf, openIn, readBatch, refuseBusy } from '../batch.js'
 import { isoOf, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { type Store, withStore } from '../store.js'
@@ -57,6 +57,7 @@ const show: Act = async ({ url, output }, [name]) =>
 const forgetAct: Act = async ({ url, output }, [word]) =>
   withStore(url, { create: false }, async (store) => {
     const { name } = await named(store, word)
+    await refuseBusy(store, name)
     await store.engine.configure('batch', name, null, store.connection.actor)
     await (output.json ? output.value({ batch: name, forgotten: true }) : output.result(`${name} forgotten`))
     return 0

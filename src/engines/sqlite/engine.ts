@@ -37,6 +37,7 @@ import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
+import { freeReserve } from './room.js'
 import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
@@ -93,10 +94,17 @@ class SqliteEngine implements Engine {
 
   open(): Promise<void> {
     // What refused once may be mended: the next call tries again.
-    this.opening ??= this.start().catch((error) => {
-      this.opening = null
-      throw translated(error, this.file)
-    })
+    this.opening ??= this.start()
+      .catch((error) => {
+        // Opening needs room as well, for the log's index: whoever comes to work off what is there shall have it.
+        const refusal = translated(error, this.file)
+        if (refusal.code !== 'PW_DISK_FULL' || !freeReserve(this.file)) throw refusal
+        return this.start()
+      })
+      .catch((error) => {
+        this.opening = null
+        throw translated(error, this.file)
+      })
     return this.opening
   }
 

@@ -1,5 +1,8 @@
 // Says in piecework's words what SQLite answered.
 import { PieceworkError } from '../../ground/errors.js'
+import { hasRoom } from './room.js'
+
+const writes = new Set(['SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE', 'SQLITE_IOERR_TRUNCATE', 'SQLITE_IOERR_FSYNC'])
 
 /** The PieceworkError for whatever a statement threw; ours pass through unchanged. */
 export function translated(error: unknown, file: string): PieceworkError {
@@ -7,8 +10,10 @@ export function translated(error: unknown, file: string): PieceworkError {
   const { code = '', message = String(error) } = error as { code?: string; message?: string }
   const make = (pw: ConstructorParameters<typeof PieceworkError>[0], text: string) =>
     new PieceworkError(pw, `${text} (${code || 'error'}: ${message})`, { file, code }, { cause: error })
-  if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT')
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG')
     return make('PW_DISK_FULL', `No room for ${file}.`)
+  // SQLite tells a full disk from a broken one only where a page is written, and never a quota.
+  if (writes.has(code) && !hasRoom(file)) return make('PW_DISK_FULL', `No room for ${file}.`)
   if (code.startsWith('SQLITE_READONLY') || code === 'EACCES' || code === 'EROFS' || code === 'EPERM') {
     return make('PW_STORE_READONLY', `${file} cannot be written.`)
   }

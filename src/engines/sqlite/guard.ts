@@ -1,11 +1,10 @@
 // Watches over the store's file: that it is still the one that was opened, and that a full disk leaves room for acks.
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
+import { freeReserve, keepReserve } from './room.js'
 
-/** Room kept for acks on a full disk: as much as the log grows before it starts over. */
-const ballastBytes = 4 * 1024 * 1024
 /** How often a full disk is tried again. */
 const refillEveryMs = 500
 
@@ -45,10 +44,9 @@ export function refuseNetwork(file: string): void {
 }
 
 export function fileGuard(file: string, clock: Clock): Guard {
-  const ballast = `${file}-ballast`
   const identity = identityOf(file)
   let moved: PieceworkError | null = null
-  let isFull = !fill(ballast)
+  let isFull = !keepReserve(file)
   let triedAtMs = clock.monotonicMs()
   return {
     identity,
@@ -65,17 +63,14 @@ export function fileGuard(file: string, clock: Clock): Guard {
       const now = clock.monotonicMs()
       if (isFull && now - triedAtMs >= refillEveryMs) {
         triedAtMs = now
-        isFull = !fill(ballast)
+        isFull = !keepReserve(file)
       }
       return isFull
     },
     free() {
-      // Another process may have made it anew since this one freed it.
-      const freed = existsSync(ballast)
       isFull = true
       triedAtMs = clock.monotonicMs()
-      rmSync(ballast, { force: true })
-      return freed
+      return freeReserve(file)
     },
   }
 }
@@ -86,30 +81,5 @@ function identityOf(file: string): string {
     return `${dev}:${ino}`
   } catch {
     return 'gone'
-  }
-}
-
-/**
- * Makes the reserve file with real blocks; false when the disk has no room for it. Room for two of them must be free:
- * else the next process to open the store would take away again what acks were given.
- */
-function fill(ballast: string): boolean {
-  try {
-    if (statSync(ballast, { throwIfNoEntry: false })?.size === ballastBytes) return true
-    const { bavail, bsize } = statfsSync(dirname(ballast))
-    if (bavail * bsize < 2 * ballastBytes) return false
-    const fd = openSync(ballast, 'w', 0o600)
-    try {
-      const block = Buffer.alloc(256 * 1024, 0x2e)
-      for (let at = 0; at < ballastBytes; at += writeSync(fd, block, 0, block.length, at));
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    return true
-  } catch {
-    // What was written of it must not hold the room that acks need.
-    rmSync(ballast, { force: true })
-    return false
   }
 }

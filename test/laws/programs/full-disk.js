@@ -3,7 +3,7 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { connect } from 'piecework'
 import { notes, ofError, orders, wordFrom } from './notes.js'
 
-const { folder, tasks: count } = orders
+const { folder, tasks: count, reopens } = orders
 const note = notes()
 const filler = `${folder}/filler`
 
@@ -23,8 +23,9 @@ function fill() {
   note('full', { bytes })
 }
 
-const pw = await connect(`sqlite:${folder}/work.db`)
-const tasks = pw.queue('work', { leaseMs: 30_000 })
+const url = `sqlite:${folder}/work.db`
+let pw = await connect(url)
+let tasks = pw.queue('work', { leaseMs: 30_000 })
 const payload = { text: 'x'.repeat(1000) }
 const ids = await Promise.all(Array.from({ length: count }, () => tasks.enqueue(payload)))
 note('accepted all', { accepted: new Set(ids.map(({ id }) => id)).size })
@@ -41,7 +42,13 @@ async function untilRefused() {
   }
 }
 
+if (reopens) await pw.close()
 fill()
+if (reopens) {
+  // Nobody has it open: its log and the index of it need room before anything can be read.
+  pw = await connect(url)
+  tasks = pw.queue('work')
+}
 // The first refusal frees the reserve; a full disk stays full for enqueues all the same.
 const more = (await untilRefused()) + (await untilRefused())
 
