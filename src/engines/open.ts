@@ -20,6 +20,11 @@ export function engineFor(url: string, options: OpenOptions = {}): Engine {
   if (scheme === 'sqlite') {
     const file = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
     if (file === '') throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} names no file.`, { url })
+    // Neither a host nor a name that SQLite might take for something special is a file that anybody meant.
+    if (file.startsWith('//') || (file.startsWith(':') && file !== ':memory:')) {
+      const cure = 'Write sqlite:FILE, sqlite:///FOLDER/FILE or sqlite::memory:.'
+      throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} names no file. ${cure}`, { url })
+    }
     return sqliteEngine(file, ports(options), options)
   }
   throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} is no URL of an engine this version has.`, { url })

@@ -273,6 +273,12 @@ export const errorTable = {
     cure: 'Check --url or PIECEWORK_URL; `piecework enqueue` and `piecework run` make a store.',
     exit: 3,
   },
+  PW_STORE_LINKED: {
+    meaning: 'The file has a second name.',
+    why: 'Its log stands beside the name it is opened by: with two, what one program accepts the other never sees.',
+    cure: 'Leave the file one name: remove the hard links, or mount its whole folder into the container.',
+    exit: 3,
+  },
   PW_STORE_MOVED: {
     meaning: 'The file was replaced, moved or removed while it was open.',
     why: 'What is written now would go to a file that nobody finds again, so this process stopped using it.',

@@ -93,7 +93,7 @@ export class QueueClient implements Queue<unknown> {
       ...plan,
       decode: (type, text) => this.#agreed().definition.decode(type, text),
       prepared,
-      options,
+      options: options ?? {},
       stopped: () => this.#connection.dismiss(worker),
     })
     this.#connection.employ(worker)

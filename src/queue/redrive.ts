@@ -8,9 +8,9 @@ import type { Connection } from './connection.js'
 import { waitFor } from './drained.js'
 
 export interface RedriveOptions {
-  /** So many a second at most, 1 … 1 000 000; default: as fast as they go. The promise resolves after the last one. */
+  /** So many a second at most, 1 … 1 000 000; default: as fast as they go. Resolves after the last one. */
   perSecond?: number | undefined
-  /** So many first, 1 … 1000: the rest stays dead unless the next delivery of each of them ends well. Default: none. */
+  /** So many first, 1 … 1000; the rest stays dead unless the next delivery of each of them ends well. */
   canary?: number | undefined
   /** Only counts. */
   dryRun?: boolean | undefined

@@ -4,10 +4,21 @@ import { payloadBytesMax, payloadDepthMax } from './limits.js'
 
 /** JSON text of a value; throws PW_PAYLOAD_NOT_JSON, PW_PAYLOAD_TOO_DEEP or PW_PAYLOAD_TOO_LARGE. */
 export function encodePayload(value: unknown): string {
-  walk(value, '', 0, [])
-  const text = JSON.stringify(value) as string | undefined
+  const text = stringified(value)
   if (text === undefined) throw notJson(value, '')
   return checkSize(text)
+}
+
+/** What the value's own code throws (a getter, a toJSON) is a refusal as well. */
+function stringified(value: unknown): string | undefined {
+  try {
+    walk(value, '', 0, [])
+    return JSON.stringify(value) as string | undefined
+  } catch (error) {
+    if (error instanceof PieceworkError) throw error
+    const why = error instanceof Error ? error.message : 'it threw something'
+    throw new PieceworkError('PW_PAYLOAD_NOT_JSON', `The payload cannot be read: ${why}`, {}, { cause: error })
+  }
 }
 
 /** Checks text that is JSON already and answers it unchanged, so that big numbers and double keys stay as written. */
@@ -96,7 +107,7 @@ const bytesOrSet = (value: object) =>
   ArrayBuffer.isView(value)
 
 /** Walks what JSON.stringify would write. `within` holds the objects around this one, to name a circle by its path. */
-function walk(value: unknown, path: string, depth: number, within: object[]): void {
+function walk(value: unknown, path: string, depth: number, within: object[], asked = false): void {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return
   if (typeof value === 'number') {
     if (Number.isFinite(value)) return
@@ -104,9 +115,10 @@ function walk(value: unknown, path: string, depth: number, within: object[]): vo
   }
   if (typeof value !== 'object') throw notJson(value, path)
   if (bytesOrSet(value)) throw notJson(value, path)
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
+  // Asked once: what a toJSON answers is written as it is, whatever methods it has.
+  if (!asked && typeof (value as { toJSON?: unknown }).toJSON === 'function') {
     if (value instanceof Date && Number.isNaN(value.getTime())) throw notJson(Number.NaN, path)
-    return walk((value as { toJSON(key: string): unknown }).toJSON(path), path, depth, within)
+    return walk((value as { toJSON(key: string): unknown }).toJSON(path), path, depth, within, true)
   }
   if (within.includes(value)) {
     throw new PieceworkError('PW_PAYLOAD_NOT_JSON', `The payload refers to itself at ${path}.`, { path })

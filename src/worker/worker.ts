@@ -131,7 +131,7 @@ class TaskWorker implements Worker {
     const at = this.#fetch.claimedAt
     return {
       live: !this.#broken && !this.#crew.hung,
-      ready: this.#joined && !this.#closing.signal.aborted && this.#fetch.healthy,
+      ready: this.#joined && !this.#closing.signal.aborted && !this.#crew.hung && this.#fetch.healthy,
       running: this.#crew.running,
       lastClaimAt: at === null ? null : new Date(at),
     }

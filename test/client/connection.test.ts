@@ -30,6 +30,8 @@ describe('connect', () => {
     [['postgress://x'], 'PW_ENGINE_UNKNOWN'],
     [['work.db'], 'PW_ENGINE_UNKNOWN'],
     [['sqlite:'], 'PW_ENGINE_UNKNOWN'],
+    [['sqlite://work.db'], 'PW_ENGINE_UNKNOWN'],
+    [['sqlite::memory:?cache=shared'], 'PW_ENGINE_UNKNOWN'],
     [[7], 'PW_OPTION_INVALID'],
     [[{ url: 7 }], 'PW_OPTION_INVALID'],
     [[{ urll: 'sqlite::memory:' }], 'PW_OPTION_UNKNOWN'],

@@ -110,6 +110,14 @@ describe('a store that fails', () => {
   })
 })
 
+/** An object whose field is made when it is read. */
+const read = (get: () => unknown) => Object.defineProperty({}, 'a', { enumerable: true, get })
+/** Answers what JSON can hold the first time only. */
+function changing() {
+  let asked = 0
+  return () => (asked++ === 0 ? 1 : 1n)
+}
+
 const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)])
 
 describe('bad input', () => {
@@ -120,6 +128,8 @@ describe('bad input', () => {
     ['a function', () => 1, 'PW_PAYLOAD_NOT_JSON'],
     ['NaN', { n: Number.NaN }, 'PW_PAYLOAD_NOT_JSON', { path: 'n' }],
     ['an invalid Date', new Date(Number.NaN), 'PW_PAYLOAD_NOT_JSON'],
+    ['a getter that throws', read(() => JSON.parse('{')), 'PW_PAYLOAD_NOT_JSON'],
+    ['a value that changes when it is read', read(changing()), 'PW_PAYLOAD_NOT_JSON'],
     ['a buffer of 1.1 MB (case 16)', Buffer.alloc(1_100_000), 'PW_PAYLOAD_NOT_JSON'],
     ['text over 1 MiB', 'x'.repeat(1_048_576), 'PW_PAYLOAD_TOO_LARGE', { bytes: 1_048_578 }],
     ['65 levels', deep(65), 'PW_PAYLOAD_TOO_DEEP'],
@@ -139,6 +149,8 @@ describe('bad input', () => {
       const { id } = await mail.enqueue(payload)
       expect(await mail.get(id)).toMatchObject({ payload })
     }
+    const itself = Object.create({ toJSON: () => itself }, { n: { value: 1, enumerable: true } })
+    expect(await mail.get((await mail.enqueue(itself)).id)).toMatchObject({ payload: { n: 1 } })
     const { id } = await mail.enqueue({ at: new Date(0), left: undefined })
     const task = await mail.get(id)
     expect(task.state !== 'gone' && task.payload).toEqual({ at: '1970-01-01T00:00:00.000Z' })

@@ -1,6 +1,17 @@
 // Files that are no store, not ours, too new, not writable or not there; and a file that two processes share.
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -166,6 +177,80 @@ describe('a store that may not be written', () => {
     chmodSync(file, 0o000)
     chmodSync(join(file, '..'), 0o755)
     expect(openAsUser(file)).toMatchObject({ code: 'PW_STORE_READONLY' })
+  })
+})
+
+describe('a store with more than one name', () => {
+  const opened = async (file: string) => {
+    const engine = engineFor(`sqlite:${file}`)
+    await engine.open()
+    onTestFinished(() => engine.close())
+    return engine
+  }
+
+  it('is one store through a symbolic link, and its files stand beside the file itself', async () => {
+    const file = newFile()
+    await makeStore(file)
+    const link = join(newFolder(), 'link.db')
+    symlinkSync(file, link)
+    const [direct, linked] = [await opened(file), await opened(link)]
+    await linked.enqueue(null, [task])
+    expect((await direct.measure(null, true)).types).toMatchObject([{ ready: 2 }])
+    expect(readdirSync(join(link, '..'))).toEqual(['link.db'])
+  })
+
+  it('is refused through a link to nowhere, and nothing is made there', async () => {
+    const file = newFile()
+    const link = `${file}-link`
+    symlinkSync(file, link)
+    await expect(opened(link)).rejects.toMatchObject({ code: 'PW_STORE_MISSING' })
+    expect(readdirSync(join(file, '..'))).toEqual(['work.db-link'])
+  })
+
+  it('is refused under a hard link, whose log would be another, and opens again without it', async () => {
+    const file = newFile()
+    await makeStore(file)
+    const engine = await opened(file)
+    linkSync(file, `${file}-hard`)
+    for (const name of [`${file}-hard`, file]) await refusesUnchanged(name, 'PW_STORE_LINKED')
+    await engine.enqueue(null, [task])
+    rmSync(`${file}-hard`)
+    expect((await (await opened(file)).measure(null, true)).types).toMatchObject([{ ready: 2 }])
+  })
+
+  it('is refused when it is mounted without its folder', async () => {
+    const file = newFile()
+    await makeStore(file)
+    const script = `touch "$0-in" && mount --bind "$0" "$0-in" && exec "$@"`
+    const open = `import(${JSON.stringify(import.meta.resolve('../../dist/engines/open.js'))})
+      .then(({ engineFor }) => engineFor('sqlite:${file}-in').open())
+      .then(() => console.log('opened'), (error) => console.log(error.code))`
+    const wraps = [
+      ['unshare', '--user', '--map-root-user', '--mount'],
+      ['unshare', '--mount'],
+    ]
+    const allowed = wraps.find(
+      ([command = '', ...args]) => spawnSync(command, [...args, 'sh', '-c', script, file, 'true']).status === 0,
+    )
+    if (!allowed) return console.log('This system lets nobody mount a file: that is not tried.')
+    const [command = '', ...args] = allowed
+    const { stdout } = spawnSync(command, [...args, 'sh', '-c', script, file, process.execPath, '-e', open])
+    expect(stdout.toString()).toBe('PW_STORE_LINKED\n')
+  })
+})
+
+describe('a store that somebody writes', () => {
+  it('can be opened and read all the same', async () => {
+    const file = newFile()
+    await makeStore(file)
+    const writer = new Database(file)
+    onTestFinished(() => void writer.close())
+    writer.exec('begin immediate')
+    const engine = engineFor(`sqlite:${file}`)
+    await engine.open()
+    expect((await engine.measure(null, false)).types).toMatchObject([{ ready: 1 }])
+    writer.exec('rollback')
+    await engine.close()
   })
 })
 

@@ -37,16 +37,17 @@ import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
+import { placeOf } from './place.js'
 import { freeReserve } from './room.js'
 import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
-import { connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
-import { rewall, sweep, wallMoved } from './sweep.js'
+import { clockFits, connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
+import { nothingDue, rewall, sweep, wallMoved } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
-import { beat, join, leave, oldBeat, type WorkerRow } from './workers.js'
+import { beat, findDead, join, leave, oldBeat, type WorkerRow } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
   /** Replaces the sync of the log, for tests of failing disks. */
@@ -84,7 +85,8 @@ class SqliteEngine implements Engine {
   private wallShift: number | null = null
 
   constructor(
-    private readonly file: string,
+    /** The name it was asked for by; once it is open, the file that this leads to. */
+    private file: string,
     private readonly ports: Ports,
     private readonly options: SqliteOptions,
   ) {
@@ -124,7 +126,9 @@ class SqliteEngine implements Engine {
   }
 
   async migrate(dryRun: boolean): Promise<string[]> {
-    const db = connectFile(this.file, await driver(), this.options)
+    const Sqlite = await driver()
+    this.file = placeOf(this.file)
+    const db = connectFile(this.file, Sqlite, this.options)
     try {
       return await this.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
     } finally {
@@ -235,6 +239,7 @@ class SqliteEngine implements Engine {
   private async start(): Promise<void> {
     const { clock } = this.ports
     const Sqlite = await driver()
+    this.file = placeOf(this.file)
     const memory = this.file === ':memory:'
     const db = connectFile(this.file, Sqlite, this.options)
     try {
@@ -243,10 +248,15 @@ class SqliteEngine implements Engine {
       await this.retried(db.transaction(() => migrateStore(db, this.file, clock, true, adopt)))
       if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
       const guard = memory ? noGuard : fileGuard(this.file, clock)
-      await this.locked(db, () => {
-        migrateStore(db, this.file, clock, false, adopt)
-        setClock(db, clock, guard.identity)
-      })
+      const current = () =>
+        migrateStore(db, this.file, clock, true, adopt).length === 0 && clockFits(db, clock, guard.identity)
+      // Whoever only wants to look does not wait for somebody who writes.
+      if (!(await this.retried(db.transaction(current)))) {
+        await this.locked(db, () => {
+          migrateStore(db, this.file, clock, false, adopt)
+          setClock(db, clock, guard.identity)
+        })
+      }
       const syncer = this.options.syncer ?? syncerOf(this.file, this.options.durability, clock)
       // Numbers get out before any call is synced: what they are reserved by must be on the disk, whoever wrote it.
       syncer.now()
@@ -317,13 +327,12 @@ class SqliteEngine implements Engine {
     }
   }
 
-  private async retried(once: () => unknown): Promise<void> {
+  private async retried<T>(once: () => T): Promise<T> {
     const { clock, random } = this.ports
     const endMs = clock.monotonicMs() + busyMs
     for (;;) {
       try {
-        once()
-        return
+        return once()
       } catch (error) {
         if (!isBusy(error) || clock.monotonicMs() > endMs) throw translated(error, this.file)
         await pause(clock, 1 + random() * 4)
@@ -343,30 +352,6 @@ function answered<T>(s: Session, request: string | null, work: () => T): T {
   const answer = work()
   s.q.addAnswer.run(request, JSON.stringify(answer), s.now + answerKeepMs)
   return answer
-}
-
-/** Dead beyond doubt: the lock is free, or the worker lived before this machine's last start. */
-function findDead(workers: readonly WorkerRow[], bootId: string, liveness: Liveness): WorkerRow[] {
-  const known = new Map<string, boolean>()
-  return workers.filter((row) => {
-    if (row.proof === null) return false
-    if (row.bootId !== bootId) return true
-    let dead = known.get(row.proof)
-    if (dead === undefined) {
-      dead = liveness.isDead(row.proof)
-      known.set(row.proof, dead)
-    }
-    return dead
-  })
-}
-
-/** What a sweep would find to do, without taking the write lock; false when there is something. */
-function nothingDue(s: Session): { nextMs: number | null } | false {
-  const instants = [s.q.nextDue, s.q.nextEnd, s.q.nextDeadline].map((q) => (q.get() as { at: number | null }).at)
-  if (s.slept || s.q.prunable.get(s.now, s.now)) return false
-  const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
-  if (next <= s.now) return false
-  return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }
 }
 
 /** The names of the queues of these types. */

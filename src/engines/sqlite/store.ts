@@ -66,7 +66,8 @@ function checkFile(file: string): void {
   try {
     accessSync(file, constants.R_OK)
   } catch (error) {
-    throw translated(error, file)
+    const { code } = error as NodeJS.ErrnoException
+    throw new PieceworkError('PW_STORE_READONLY', `${file} cannot be read (${code}).`, { file, code }, { cause: error })
   }
 }
 
@@ -101,16 +102,23 @@ export function migrateStore(db: Database, file: string, clock: Clock, dryRun: b
   return steps.map((step) => step.sql)
 }
 
+/** True when `setClock` would change nothing. */
+export function clockFits(db: Database, clock: Clock, fileId: string): boolean {
+  const row = clockRow(db)
+  return row.fileId === fileId && adoptBoot(clock, row) === row
+}
+
+const clockRow = (db: Database) =>
+  db.prepare('select fileId, bootId, offsetUs, asleepMs, reservedUs from piecework_store').get() as ClockRow & {
+    fileId: string
+  }
+
 /**
  * Sets the clock row for this boot; the caller syncs it before numbers are given out.
  * In a file that is a copy or a restored backup no receipt acts: it belongs to another history of the store.
  */
 export function setClock(db: Database, clock: Clock, fileId: string): void {
-  const row = db
-    .prepare('select fileId, bootId, offsetUs, asleepMs, reservedUs from piecework_store')
-    .get() as ClockRow & {
-    fileId: string
-  }
+  const row = clockRow(db)
   if (row.fileId !== fileId) {
     if (row.fileId !== '') db.exec('update piecework_task set nonce = null where nonce is not null')
     db.prepare('update piecework_store set fileId = ?').run(fileId)

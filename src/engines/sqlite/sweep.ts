@@ -125,3 +125,12 @@ export function nextDueMs(s: Session): number | null {
   const next = due === null ? end : end === null ? due : Math.min(due, end)
   return next === null ? null : Math.max(0, next - s.now)
 }
+
+/** What a sweep would find to do, without taking the write lock; false when there is something. */
+export function nothingDue(s: Session): { nextMs: number | null } | false {
+  const instants = [s.q.nextDue, s.q.nextEnd, s.q.nextDeadline].map((q) => (q.get() as { at: number | null }).at)
+  if (s.slept || s.q.prunable.get(s.now, s.now)) return false
+  const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
+  if (next <= s.now) return false
+  return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }
+}

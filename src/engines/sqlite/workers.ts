@@ -1,5 +1,6 @@
 // The workers a store knows: joining, beating, leaving, and finding out which of them died.
 import type { WorkerInfo } from '../../engine/contract.js'
+import type { Liveness } from './liveness.js'
 import { type Receipt, receiptText } from './rows.js'
 import type { Session } from './session.js'
 
@@ -53,4 +54,19 @@ export function workerId(s: Session, name: string): number {
   const row = s.q.workerByName.get(name) as { id: number } | undefined
   if (row) return row.id
   return Number(s.q.join.run(name, '', 0, '', null, '[]', 0, 0, 0, s.now).lastInsertRowid)
+}
+
+/** Dead beyond doubt: the lock is free, or the worker lived before this machine's last start. */
+export function findDead(workers: readonly WorkerRow[], bootId: string, liveness: Liveness): WorkerRow[] {
+  const known = new Map<string, boolean>()
+  return workers.filter((row) => {
+    if (row.proof === null) return false
+    if (row.bootId !== bootId) return true
+    let dead = known.get(row.proof)
+    if (dead === undefined) {
+      dead = liveness.isDead(row.proof)
+      known.set(row.proof, dead)
+    }
+    return dead
+  })
 }
