@@ -6,6 +6,7 @@ import { shown } from '../task/limits.js'
 import type { Held } from './heartbeat.js'
 import type { InWork, Measured } from './pace.js'
 import { phases } from './pulse.js'
+import { contained } from './stray.js'
 
 /** A type as this worker knows it. */
 export interface Kind extends Measured {
@@ -39,6 +40,8 @@ export class Run implements Held, InWork {
   failure: unknown
   /** For how long its handler kept the loop to itself before it returned or promised. */
   blockMs = 0
+  /** Hears of errors that its handler leaves behind. */
+  report: (error: unknown) => void = () => {}
   /** Its place in the list of running deliveries. */
   index = -1
   #reason: PieceworkError | null = null
@@ -73,6 +76,7 @@ export class Run implements Held, InWork {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
+      contained(this.#controller.signal, (error) => this.report(error))
       if (this.#reason) this.#controller.abort(this.#reason)
     }
     return this.#controller.signal

@@ -9,6 +9,7 @@ import type { Heartbeat } from './heartbeat.js'
 import type { Pace } from './pace.js'
 import type { Settler } from './settle.js'
 import type { Shift } from './shift.js'
+import { withStrays } from './stray.js'
 
 type Then = (fulfilled: (value: unknown) => void, rejected: (error: unknown) => void) => unknown
 
@@ -56,7 +57,8 @@ export class Runner {
       if (run.stage !== 'running') throw run.reason
       const { handler } = run.kind
       assert(handler, `a task of type ${run.task.type} was claimed without a handler for it`)
-      result = handler(payload, new TaskDelivery(run, desk))
+      run.report = (cause) => this.#stray(run, 'left an error behind', cause)
+      result = withStrays(run.report, handler, payload, new TaskDelivery(run, desk))
       then = thenOf(result)
     } catch (error) {
       const now = shift.clock.monotonicMs()
@@ -154,7 +156,8 @@ export class Runner {
 
   #stray(run: Run, what: string, cause: unknown): void {
     const { id, number } = run.task
-    const text = `The handler of task ${id}, delivery ${number}, ${what}.`
+    const said = errorText(cause).text.split('\n', 1)[0]?.slice(0, 200)
+    const text = `The handler of task ${id}, delivery ${number}, ${what}: ${said}`
     this.#ports.shift.events.trouble(new PieceworkError('PW_STRAY_ERROR', text, { id, number }, { cause }))
   }
 }

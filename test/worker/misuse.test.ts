@@ -1,4 +1,5 @@
 // Handlers that misbehave: contained, reported as 'error', and no task or slot suffers.
+import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from '../../dist/task/handler.js'
 import { aborted, gate, next, openShop, several } from './shop.js'
@@ -9,6 +10,101 @@ type Then = (ok: Settle, fail: Settle) => void
 /** Gives a value a then of its own. */
 const withThen = (value: object, then: Then) => Object.defineProperty(value, 'then', { value: then })
 const thenable = (then: Then) => withThen({}, then)
+
+describe('what is left behind', () => {
+  /** Runs a program with a worker on queue `q`, in a process of its own: a test runner has its eye on rejections. */
+  function ran(handler: string, more: string) {
+    const url = new URL('../../dist/index.js', import.meta.url).href
+    const program = `
+      const { connect } = await import(${JSON.stringify(url)})
+      const pw = await connect('sqlite::memory:')
+      const tasks = pw.queue('q')
+      const worker = tasks.work(async (what) => { ${handler} })
+      ${more}`
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program])
+    return { status, said: stdout.toString().split('\n').filter(Boolean), stderr: stderr.toString() }
+  }
+
+  it('a rejection is reported, whenever it comes; its task is done and the process lives', () => {
+    const handler = `
+      if (what === 'at once') Promise.reject(new Error(what))
+      if (what === 'in a turn') Promise.resolve().then(() => { throw new Error(what) })
+      if (what === 'from a timer') setTimeout(() => Promise.reject(new Error(what)), 5)`
+    const more = `
+      const heard = new Set(['at once', 'in a turn', 'from a timer'])
+      const all = new Promise((resolve) => worker.on('error', ({ code, message, cause }) => {
+        console.log(code, cause.message, /delivery 1, left an error behind: /.test(message))
+        heard.delete(cause.message)
+        if (heard.size === 0) resolve()
+      }))
+      for (const what of [...heard]) await tasks.enqueue(what)
+      await all
+      await tasks.enqueue('good')
+      await tasks.drained()
+      await pw.close()
+      console.log((await import('node:process')).exitCode)`
+    expect(ran(handler, more)).toEqual({
+      status: 0,
+      said: [...['at once', 'in a turn', 'from a timer'].map((what) => `PW_STRAY_ERROR ${what} true`), 'undefined'],
+      stderr: '',
+    })
+  })
+
+  it('a rejection of the program itself ends it as ever, while a worker runs and even when that one reports', () => {
+    const more = `
+      worker.on('error', ({ cause }) => {
+        console.log('heard', cause.message)
+        Promise.reject(new Error('of the program'))
+      })
+      await tasks.enqueue(1)
+      await new Promise((resolve) => setTimeout(resolve, 20_000))`
+    const { status, said, stderr } = ran(`Promise.reject(new Error('of the handler'))`, more)
+    expect([status, said]).toEqual([1, ['heard of the handler']])
+    expect(stderr).toContain('Error: of the program')
+  })
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('in the listener')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('in the listener')
+      },
+    ],
+    [
+      'is an object',
+      {
+        handleEvent() {
+          throw new Error('in the listener')
+        },
+      },
+    ],
+  ])('a listener on the signal that %s is reported', async (_, listener) => {
+    const shop = await openShop({ where: 'memory', policy: { timeoutMs: 30, leaseMs: 1000 } })
+    const heard: string[] = []
+    const worker = shop.work((_payload: unknown, { signal }: Delivery) => {
+      const never = () => heard.push('never')
+      signal.addEventListener('abort', never)
+      signal.removeEventListener('abort', never)
+      signal.addEventListener('abort', listener)
+      signal.addEventListener('abort', () => heard.push('after it'), { once: true })
+      return aborted(signal)
+    })
+    const error = next(worker, 'error')
+    const [id] = await shop.enqueue(['x'])
+    expect(await error).toMatchObject({
+      code: 'PW_STRAY_ERROR',
+      cause: { message: 'in the listener' },
+      details: { id },
+    })
+    expect(heard).toEqual(['after it'])
+  })
+})
 
 describe('thenables', () => {
   it('one that settles twice counts once; the second time is reported', async () => {
