@@ -97,5 +97,7 @@ process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 
 await main()
+// A parent tells by this word who has ended from who was ended, whatever the code.
+if (process.send) await new Promise((resolve) => process.send?.('over', resolve))
 // Stdin may still be open, and nothing of it is wanted any more.
 process.exit()

@@ -14,6 +14,8 @@ const mainFile = fileURLToPath(new URL('./main.js', import.meta.url))
 export function startStaff(clock: Clock, count: number, words: readonly string[], output: Output): Shift {
   const running = new Set<ChildProcess>()
   const readyOnes = new Set<ChildProcess>()
+  /** Those that ended by themselves: their work was over, or refused. */
+  const overOnes = new Set<ChildProcess>()
   let code = 0
   let stopping = false
   let crashes = 0
@@ -28,18 +30,19 @@ export function startStaff(clock: Clock, count: number, words: readonly string[]
     // In groups of their own, so that Ctrl-C reaches each once, through us; they end when our channel closes.
     const child = fork(mainFile, words, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     running.add(child)
-    child.once('message', () => readyOnes.add(child))
+    child.on('message', (word) => (word === 'over' ? overOnes : readyOnes).add(child))
     child.once('exit', (exit, signal) => {
       running.delete(child)
       readyOnes.delete(child)
-      if (signal !== null && !stopping) return again(signal)
-      code = Math.max(code, exit ?? 0)
-      if (exit !== null && exit > 1) stop()
+      const well = overOnes.delete(child)
+      if (!well && !stopping) return again(signal ?? `exit ${exit}`)
+      if (well) code = Math.max(code, exit ?? 0)
+      if (well && exit !== null && exit > 1) stop()
       done()
     })
   }
-  const again = (signal: string) => {
-    output.say(`piecework: a worker process was killed by ${signal}; starting another`)
+  const again = (how: string) => {
+    output.say(`piecework: a worker process was ended by ${how}; starting another`)
     waiting++
     clock.after(
       Math.min(againMs * 2 ** crashes++, 60_000),

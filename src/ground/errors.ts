@@ -232,6 +232,11 @@ export const errorTable = {
     why: 'A process started later and declared other values in queue(); the later start wins.',
     cure: 'Deploy one build everywhere, or connect with { policy: "strict" } to refuse instead.',
   },
+  PW_PROCESS_ENDED: {
+    meaning: 'A handler ended the process of its worker.',
+    why: 'It called process.exit(), or threw where nobody can catch it: in a timer or an emitter.',
+    cure: 'Let the handler return or throw instead. What the process held goes to other workers, as spent deliveries.',
+  },
   PW_QUEUE_UNKNOWN: {
     meaning: 'There is no such queue.',
     why: 'No task was ever enqueued under this name and no policy was set for it.',

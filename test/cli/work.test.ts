@@ -119,9 +119,37 @@ it('runs several processes as one; a killed one is replaced and its tasks come b
   await until('another process took over', () => pids().size >= 3 || entries(here).length >= 6)
   child.kill('SIGTERM')
   const ended = await finished
-  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('was killed by SIGKILL')])
+  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('was ended by SIGKILL')])
   for (const pid of pids()) expect(() => process.kill(pid, 0)).toThrow('ESRCH')
 }, 60_000)
+
+const fatal = `
+import { appendFileSync } from 'node:fs'
+export default async (payload) => {
+  if (payload === 'exit') process.exit(0)
+  if (payload === 'throw') setTimeout(() => { throw new Error('in a timer') })
+  if (payload === 'throw') await new Promise(() => {})
+  appendFileSync('log', JSON.stringify([payload]) + '\\n')
+}
+`
+
+it.each(['exit', 'throw'])(
+  'is not over because a handler ended its process: %s',
+  async (how) => {
+    const here = room()
+    here.write('h.mjs', fatal)
+    await here.run(['enqueue', 'q', '--text', how])
+    const words = ['work', 'q', '--handler', 'h.mjs', '--until-drained', '--concurrency', '1']
+    const alone = await here.run(words)
+    expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining('PW_PROCESS_ENDED')])
+    await here.run(['enqueue', 'q', '--text', 'good', 'fine', 'well'])
+    const staff = await here.run([...words, '--workers', '2'])
+    // The poison spends its own budget; all others are done.
+    expect([staff.code, here.lines('log').sort()]).toEqual([1, ['["fine"]', '["good"]', '["well"]']])
+    expect(await queueOf(here, 'q')).toMatchObject({ ready: 0, leased: 0, scheduled: 0, dead: 1 })
+  },
+  120_000,
+)
 
 it('takes its processes along when it is killed itself', async () => {
   const here = room()

@@ -1,4 +1,5 @@
 // `piecework work`: works on queues with a handler file or a COMMAND, in one process or several.
+import { writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { systemClock } from '../../ground/clock.js'
@@ -8,7 +9,7 @@ import type { Manner } from '../call.js'
 import { lookUp } from '../child.js'
 import { serveHealth } from '../health.js'
 import { template } from '../placeholders.js'
-import type { Output } from '../print.js'
+import { errorText, exitOf, type Output } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
 import { startStaff } from '../staff.js'
 import { withStore } from '../store.js'
@@ -102,6 +103,7 @@ async function over(shift: Shift, given: Given, output: Output): Promise<number>
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, stop)
   process.on('disconnect', stop)
+  process.on('exit', endedEarly)
   const health = given.health === undefined ? null : await serveHealth(given.health, shift.ready)
   if (health !== null) output.say(`piecework: health on ${health.url}`)
   try {
@@ -110,7 +112,15 @@ async function over(shift: Shift, given: Given, output: Output): Promise<number>
     health?.close()
     for (const signal of signals) process.off(signal, stop)
     process.off('disconnect', stop)
+    process.off('exit', endedEarly)
   }
+}
+
+/** Without this the code that a handler gave the process would pass for how the work ended. */
+function endedEarly(): void {
+  const error = new PieceworkError('PW_PROCESS_ENDED', 'The process ended before its work was over.')
+  process.exitCode = exitOf(error)
+  writeSync(process.stderr.fd, `${errorText(error, false)}\n`)
 }
 
 /** Says so once all workers are ready, when a parent counts them. */
