@@ -39,7 +39,13 @@ export function sqliteStore(choice: StoreChoice): SqliteStore {
     bootId: clock.bootId,
     engine() {
       let joining = ''
-      const liveness = { hold: () => joining, isDead: (proof: string) => dead.has(proof), drop() {}, clear() {} }
+      const liveness = {
+        hold: () => joining,
+        isDead: (proof: string) => dead.has(proof),
+        held: null,
+        drop() {},
+        clear() {},
+      }
       const engine = engineFor(url, { clock, random: seededRandom(1), liveness, ...options })
       const call = engine.worker.bind(engine)
       // The proof of a worker is its name here, so that one of several in this process can die.

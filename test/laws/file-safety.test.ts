@@ -1,7 +1,7 @@
 // What happens to the file under running processes: removed, moved, replaced, copied, and a disk without room.
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -11,11 +11,14 @@ import { engineFor } from '../../dist/engines/open.js'
 import { start } from './processes.js'
 import { sqlite, storeOf } from './stores.js'
 
-const harms: { name: string; harm(file: string): void }[] = [
+const harms: { name: string; stays?: true; harm(file: string): void }[] = [
   { name: 'removed', harm: (file) => rmSync(file) },
+  { name: 'robbed of its log', stays: true, harm: (file) => rmSync(`${file}-wal`) },
+  { name: "robbed of its log's index", stays: true, harm: (file) => rmSync(`${file}-shm`) },
   { name: 'moved', harm: (file) => renameSync(file, `${file}-elsewhere`) },
   {
     name: 'replaced by a copy of itself',
+    stays: true,
     harm: (file) => {
       copyFileSync(file, `${file}-copy`)
       renameSync(`${file}-copy`, file)
@@ -24,7 +27,7 @@ const harms: { name: string; harm(file: string): void }[] = [
 ]
 
 describe('a store whose file is gone', () => {
-  it.each(harms)('is not used any more when the file was $name', async ({ name, harm }) => {
+  it.each(harms)('is not used any more when the file was $name', async ({ stays = false, harm }) => {
     const store = await storeOf(sqlite)
     const pw = await connect(store.url)
     onTestFinished(() => pw.close().catch(() => {}))
@@ -50,7 +53,47 @@ describe('a store whose file is gone', () => {
     expect(await worker.exit).toMatchObject({ code: 0 })
     expect(worker.lines.filter(({ what }) => what === 'done')).toEqual([])
     expect(worker.lines.filter(({ what }) => what === 'started')).toHaveLength(1)
-    if (name !== 'replaced by a copy of itself') expect(existsSync(store.file)).toBe(false)
+    expect(existsSync(store.file)).toBe(stays)
+  })
+})
+
+describe('the locks of those who live', () => {
+  it.each([
+    ['removed', (folder: string) => rmSync(folder, { recursive: true })],
+    ['put out of reach', (folder: string) => renameSync(folder, `${folder}-elsewhere`)],
+  ])('make nobody dead when they are %s', async (_, harm) => {
+    const store = await storeOf(sqlite)
+    const pw = await connect(store.url)
+    onTestFinished(() => pw.close())
+    const tasks = pw.queue('work', { leaseMs: 30_000 })
+    const worker = start('worker', { url: store.url, queue: 'work', policy: { leaseMs: 30_000 } })
+    const { id } = await tasks.enqueue({ do: 'wait' })
+    await worker.heard('started')
+    harm(`${store.file}-alive`)
+    for (let i = 0; i < 3; i++) expect(await store.engine.sweep(1000)).toMatchObject({ died: 0 })
+    worker.tell({ say: 'open' })
+    expect((await worker.heard('done'))[0]).toMatchObject({ id, number: 1 })
+    worker.kill('SIGTERM')
+    expect(await worker.exit).toMatchObject({ code: 0 })
+    await store.engine.close()
+  })
+
+  it('can be tested by everybody who may use the store', async () => {
+    const store = await storeOf(sqlite)
+    const pw = await connect(store.url)
+    onTestFinished(() => pw.close())
+    const worker = start('worker', { url: store.url, queue: 'work' })
+    await worker.heard('ready')
+    const locks = () => readdirSync(`${store.file}-alive`).map((name) => `${store.file}-alive/${name}`)
+    const modes = (paths: string[]) => [...new Set(paths.map((path) => statSync(path).mode & 0o777))]
+    expect(modes([`${store.file}-alive`, ...locks()])).toEqual([0o700, 0o600])
+    worker.kill('SIGKILL')
+    await worker.exit
+    rmSync(`${store.file}-alive`, { recursive: true })
+    chmodSync(store.file, 0o660)
+    const other = start('worker', { url: store.url, queue: 'work' })
+    await other.heard('ready')
+    expect(modes([`${store.file}-alive`, ...locks()])).toEqual([0o770, 0o660])
   })
 })
 

@@ -12,7 +12,13 @@ async function mortalShop(policy = {}) {
   const clock = manualClock()
   const dead = new Set<string>()
   let joining = ''
-  const liveness = { hold: () => joining, isDead: (proof: string) => dead.has(proof), drop() {}, clear() {} }
+  const liveness = {
+    hold: () => joining,
+    isDead: (proof: string) => dead.has(proof),
+    held: null,
+    drop() {},
+    clear() {},
+  }
   const shop = await openShop({ where: 'memory', clock, liveness, policy })
   const { worker } = shop.engine
   shop.engine.worker = (event, info) => {

@@ -95,6 +95,16 @@ export class Catalog {
     return this.typesByQueue.get(queue)?.values() ?? []
   }
 
+  /** The names of the queues of these types. */
+  queuesOf(types: Iterable<number>): Set<string> {
+    const names = new Set<string>()
+    for (const id of types) {
+      const type = this.types.get(id)
+      if (type) names.add(this.queueById(type.queue).name)
+    }
+    return names
+  }
+
   ensureType(queue: number, name: string): TypeRow {
     const known = this.type(queue, name)
     if (known) return known

@@ -120,9 +120,20 @@ class SqliteEngine implements Engine {
     // What was committed last is synced like everything else; a disk that refuses has said so to its callers.
     await opened.syncer.after().catch(() => {})
     opened.wake.close()
-    opened.liveness.drop()
+    opened.liveness.drop(this.leaves(opened))
     opened.syncer.close()
     opened.db.close()
+  }
+
+  /** True when a worker of this process could not say that it leaves: its death has to say it. */
+  private leaves({ session, liveness }: Opened): boolean {
+    const proof = liveness.held
+    if (proof === null) return false
+    try {
+      return session.q.proofHeld.get(proof) !== undefined
+    } catch {
+      return true
+    }
   }
 
   async migrate(dryRun: boolean): Promise<string[]> {
@@ -247,6 +258,8 @@ class SqliteEngine implements Engine {
       // Looked at in one snapshot before anything is written: even the journal's mode would change a stranger's file.
       await this.retried(db.transaction(() => migrateStore(db, this.file, clock, true, adopt)))
       if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
+      // With this read the log and its index are there, for the guard to know.
+      db.prepare('select 1 from sqlite_master').get()
       const guard = memory ? noGuard : fileGuard(this.file, clock)
       const current = () =>
         migrateStore(db, this.file, clock, true, adopt).length === 0 && clockFits(db, clock, guard.identity)
@@ -270,7 +283,7 @@ class SqliteEngine implements Engine {
 
   private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {
     const { clock, random } = this.ports
-    const session = new Session(db, clock, random, (types) => wake.signal(queuesOf(session, types)))
+    const session = new Session(db, clock, random, (types) => wake.signal(session.catalog.queuesOf(types)))
     // A commit of `full` is a sync already; what it reads of processes that are not `full` may not be synced yet.
     const ofTurn = this.options.durability === 'full' ? unawaited(syncer) : syncer
     const turn = new Turn(db, this.file, clock, random, ofTurn, session, guard)
@@ -352,16 +365,6 @@ function answered<T>(s: Session, request: string | null, work: () => T): T {
   const answer = work()
   s.q.addAnswer.run(request, JSON.stringify(answer), s.now + answerKeepMs)
   return answer
-}
-
-/** The names of the queues of these types. */
-function queuesOf(s: Session, types: Iterable<number>): Set<string> {
-  const names = new Set<string>()
-  for (const id of types) {
-    const type = s.catalog.typeById(id)
-    if (type) names.add(s.catalog.queueById(type.queue).name)
-  }
-  return names
 }
 
 function hasReady(s: Session, queues: readonly string[]): boolean {

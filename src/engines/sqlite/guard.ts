@@ -45,6 +45,10 @@ export function refuseNetwork(file: string): void {
 
 export function fileGuard(file: string, clock: Clock): Guard {
   const identity = identityOf(file)
+  // Its log and the log's index exist as long as a connection is open: somebody who removes them takes away what was
+  // accepted, and the next who opens the file makes others.
+  const parts = [file, `${file}-wal`, `${file}-shm`]
+  const identities = parts.map(identityOf)
   let moved: PieceworkError | null = null
   let isFull = !keepReserve(file)
   let triedAtMs = clock.monotonicMs()
@@ -54,8 +58,9 @@ export function fileGuard(file: string, clock: Clock): Guard {
       return moved
     },
     check() {
-      if (!moved && identityOf(file) !== identity) {
-        moved = new PieceworkError('PW_STORE_MOVED', `${file} is no longer the file that was opened.`, { file })
+      const part = moved ? undefined : parts.find((name, i) => identityOf(name) !== identities[i])
+      if (part !== undefined) {
+        moved = new PieceworkError('PW_STORE_MOVED', `${part} is no longer the file that was opened.`, { file: part })
       }
       if (moved) throw moved
     },

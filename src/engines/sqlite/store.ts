@@ -120,7 +120,11 @@ const clockRow = (db: Database) =>
 export function setClock(db: Database, clock: Clock, fileId: string): void {
   const row = clockRow(db)
   if (row.fileId !== fileId) {
-    if (row.fileId !== '') db.exec('update piecework_task set nonce = null where nonce is not null')
+    if (row.fileId !== '') {
+      db.exec('update piecework_task set nonce = null where nonce is not null')
+      // Its workers work on the original, if they live: in this history they are as gone as after a restart.
+      db.exec("update piecework_worker set bootId = '' where proof is not null")
+    }
     db.prepare('update piecework_store set fileId = ?').run(fileId)
   }
   const next = adoptBoot(clock, row)
