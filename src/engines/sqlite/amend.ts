@@ -1,10 +1,11 @@
 // What operators do to tasks by filter: cancel, purge, move, discard, redrive, edit; with an audit row for each change.
 import type { Amended, Change, Filter } from '../../engine/contract.js'
 import { type State, states } from '../../task/lifecycle.js'
+import { cancelAsked } from '../receipt.js'
 import { audit } from './configure.js'
 import { dedupFor } from './dedup.js'
 import { move } from './move.js'
-import { cancelAsked, type HeldRow } from './rows.js'
+import type { HeldRow } from './rows.js'
 import { fromTasks, whereOf } from './select.js'
 import type { Session } from './session.js'
 import { ended } from './settle.js'

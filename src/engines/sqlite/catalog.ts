@@ -1,15 +1,7 @@
 // The names of queues, types, batches and workers as numbers, and the policies in force, kept in memory while valid.
 import { effectivePolicy, type Policy, storedPolicy } from '../../task/limits.js'
+import type { QueueRow } from '../named.js'
 import type { Statements } from './statements.js'
-
-export interface QueueRow {
-  id: number
-  name: string
-  createdAt: number
-  pausedAt: number | null
-  code: string | null
-  operator: string | null
-}
 
 export interface TypeRow {
   id: number

@@ -1,7 +1,8 @@
 // Hands out the ready tasks with the lowest places under a new lease.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import { answerKeepMs } from '../../task/limits.js'
-import { type ClaimedRow, receiptText } from './rows.js'
+import { receiptText } from '../receipt.js'
+import type { ClaimedRow } from './rows.js'
 import type { Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { workerId } from './workers.js'

@@ -1,9 +1,9 @@
 // Makes, changes and removes named things: queues with their policy layers, batches; each with its audit row.
 import type { Kind, Patch } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
-import { checkPolicy, effectivePolicy, type PolicyPatch, storedPolicy } from '../../task/limits.js'
+import { checkPolicy } from '../../task/limits.js'
 import type { BatchRecord, QueueRecord } from '../../task/records.js'
-import type { QueueRow } from './catalog.js'
+import { type BatchWhole, batchRecord, mergeOperator, queueRecord, without } from '../named.js'
 import type { Session } from './session.js'
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
@@ -35,28 +35,6 @@ function configureQueue(s: Session, name: string, patch: Patch, actor: string): 
   return queueRecord(row, s.wallShift)
 }
 
-function mergeOperator(row: QueueRow, patch: Patch | null): string | null {
-  if (patch === null) return null
-  const checked = checkPolicy(patch)
-  const old = storedPolicy(row.operator) ?? {}
-  const merged: PolicyPatch = { ...old, ...checked }
-  if (checked.backoff) merged.backoff = { ...old.backoff, ...checked.backoff }
-  if (checked.perKey) merged.perKey = { ...old.perKey, ...checked.perKey }
-  return JSON.stringify(merged)
-}
-
-function without(text: string | null, fields: readonly string[]): string | null {
-  const left = Object.entries(storedPolicy(text) ?? {}).filter(([field]) => !fields.includes(field))
-  return left.length === 0 ? null : JSON.stringify(Object.fromEntries(left))
-}
-
-export function queueRecord(row: QueueRow, wallShift: number): QueueRecord {
-  const code = storedPolicy(row.code) as QueueRecord['code']
-  const operator = storedPolicy(row.operator) as QueueRecord['operator']
-  const policy = effectivePolicy(code as PolicyPatch | null, operator as PolicyPatch | null)
-  return { name: row.name, paused: row.pausedAt !== null, code, operator, policy, createdAt: row.createdAt + wallShift }
-}
-
 /** Pauses or resumes one type; `name` is the queue, a NUL and the type. */
 function configureType(s: Session, name: string, patch: Patch, actor: string): Patch {
   const [queueName = '', typeName = ''] = name.split('\0')
@@ -67,21 +45,6 @@ function configureType(s: Session, name: string, patch: Patch, actor: string): P
   s.catalog.setType({ ...type, pausedAt })
   audit(s, actor, pausedAt === null ? 'resume type' : 'pause type', `${queueName}/${typeName}`, {})
   return { queue: queueName, type: typeName, paused: pausedAt !== null }
-}
-
-export interface BatchWhole {
-  id: number
-  name: string
-  createdAt: number
-  sealedAt: number | null
-  finishedAt: number | null
-  total: number
-  done: number
-  dead: number
-  cancelled: number
-  retries: number
-  returned: number
-  info: string
 }
 
 /** `info` is merged field by field; `sealed: true` lets it take no more tasks. */
@@ -104,13 +67,4 @@ function forgetBatch(s: Session, name: string, actor: string): Patch {
   s.catalog.changed = true
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   return { ...batchRecord(row, s.wallShift) }
-}
-
-export function batchRecord(row: BatchWhole, wallShift: number): BatchRecord {
-  const { name, total, done, dead, cancelled, retries, returned } = row
-  const finishedAt = row.finishedAt === null ? null : row.finishedAt + wallShift
-  const createdAt = row.createdAt + wallShift
-  const sealed = row.sealedAt !== null
-  const info = JSON.parse(row.info) as Patch
-  return { name, sealed, total, done, dead, cancelled, retries, returned, createdAt, finishedAt, info }
 }

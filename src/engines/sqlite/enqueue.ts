@@ -4,7 +4,7 @@ import type { Enqueued, NewTask } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import type { State } from '../../task/lifecycle.js'
 import { states } from '../../task/lifecycle.js'
-import { dropsAtDeadline } from './rows.js'
+import { dropsAtDeadline } from '../receipt.js'
 import type { Session } from './session.js'
 import { code } from './statements.js'
 

@@ -1,7 +1,8 @@
 // Takes tasks to another queue with all they have been through; a leased one goes when its delivery has ended.
 import { type State, states } from '../../task/lifecycle.js'
+import { moveAsked } from '../receipt.js'
 import { dedupFor } from './dedup.js'
-import { type HeldRow, moveAsked } from './rows.js'
+import type { HeldRow } from './rows.js'
 import type { Session } from './session.js'
 import { code } from './statements.js'
 

@@ -2,7 +2,7 @@
 
 import { states } from '../../task/lifecycle.js'
 import type { ProofRecord } from '../../task/records.js'
-import type { BatchWhole } from './configure.js'
+import type { BatchWhole } from '../named.js'
 import type { Session } from './session.js'
 
 /** One row for each type and each batch; slow on purpose: it reads every task. */

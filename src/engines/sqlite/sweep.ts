@@ -1,8 +1,9 @@
 // Ends leases whose time is over, matures what is due, buries what passed its deadline, prunes what is old.
 import type { Swept } from '../../engine/contract.js'
 import { states } from '../../task/lifecycle.js'
+import { cancelAsked, dropsAtDeadline } from '../receipt.js'
 import { moveOn } from './move.js'
-import { cancelAsked, dropsAtDeadline, type HeldRow } from './rows.js'
+import type { HeldRow } from './rows.js'
 import type { Session } from './session.js'
 import { cancelled, end, ended, exhausted, history } from './settle.js'
 import { code } from './statements.js'

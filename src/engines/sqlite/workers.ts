@@ -1,7 +1,7 @@
 // The workers a store knows: joining, beating, leaving, and finding out which of them died.
 import type { WorkerInfo } from '../../engine/contract.js'
+import { type Receipt, receiptText } from '../receipt.js'
 import type { Liveness } from './liveness.js'
-import { type Receipt, receiptText } from './rows.js'
 import type { Session } from './session.js'
 
 export interface WorkerRow {
