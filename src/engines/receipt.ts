@@ -1,4 +1,10 @@
-// Receipts, task ids and a task's flags as every SQL engine writes them.
+// Receipts, task ids, states and flags of a task as every SQL engine writes them.
+import { type State, states } from '../task/lifecycle.js'
+
+/** State numbers as stored; index + 1 in `states`. */
+export const code = { scheduled: 1, waiting: 2, ready: 3, leased: 4, dead: 5 } as const
+
+export const stateOf = (row: { state: number }): State => states[row.state - 1] as State
 
 /** Bits of a task's `flags`. */
 export const cancelAsked = 1

@@ -28,6 +28,8 @@ import { PieceworkError } from '../../ground/errors.js'
 import { warn } from '../../ground/warn.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { answerKeepMs } from '../../task/limits.js'
+import { diedTogether } from '../endings.js'
+import type { WorkerRow } from '../shown.js'
 import { amend } from './amend.js'
 import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
@@ -47,7 +49,7 @@ import { nothingDue, rewall, sweep, wallMoved } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
-import { beat, findDead, join, leave, oldBeat, type WorkerRow } from './workers.js'
+import { beat, findDead, join, leave, oldBeat } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
   /** Replaces the sync of the log, for tests of failing disks. */
@@ -202,7 +204,8 @@ class SqliteEngine implements Engine {
     const dead = findDead(workers, session.clock.bootId, liveness)
     const quiet = dead.length === 0 && !jumped && turn.idle && rest
     if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
-    const crash = dead.length > 1 && dead.length === workers.length && new Set(dead.map((row) => row.proof)).size > 1
+    const proofs = dead.map((row) => row.proof)
+    const crash = diedTogether(proofs, workers.length)
     const swept = await this.write((s) => {
       s.wakeUp()
       if (jumped) rewall(s)
@@ -210,7 +213,7 @@ class SqliteEngine implements Engine {
       const ids = dead.map((row) => row.id)
       return sweep(s, max, ids, crash)
     }, never)
-    for (const row of dead) if (row.proof !== null) liveness.clear(row.proof)
+    for (const proof of proofs) if (proof !== null) liveness.clear(proof)
     return swept
   }
 
@@ -270,7 +273,7 @@ class SqliteEngine implements Engine {
 
   private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {
     const { clock, random } = this.ports
-    const session = new Session(db, clock, random, (types) => wake.signal(queuesOf(session, types)))
+    const session = new Session(db, clock, random, (types) => wake.signal(session.catalog.queuesOf(types)))
     // A commit of `full` is a sync already; what it reads of processes that are not `full` may not be synced yet.
     const ofTurn = this.options.durability === 'full' ? unawaited(syncer) : syncer
     const turn = new Turn(db, this.file, clock, random, ofTurn, session, guard)
@@ -352,16 +355,6 @@ function answered<T>(s: Session, request: string | null, work: () => T): T {
   const answer = work()
   s.q.addAnswer.run(request, JSON.stringify(answer), s.now + answerKeepMs)
   return answer
-}
-
-/** The names of the queues of these types. */
-function queuesOf(s: Session, types: Iterable<number>): Set<string> {
-  const names = new Set<string>()
-  for (const id of types) {
-    const type = s.catalog.typeById(id)
-    if (type) names.add(s.catalog.queueById(type.queue).name)
-  }
-  return names
 }
 
 function hasReady(s: Session, queues: readonly string[]): boolean {

@@ -1,25 +1,5 @@
-// The shapes of rows as the statements answer them, and receipts as text.
-
-/** What every settling statement answers of a task. */
-export interface HeldRow {
-  id: number
-  queue: number
-  type: number
-  state: number
-  key: string | null
-  slot: number
-  batch: number | null
-  dedupKey: string | null
-  number: number
-  spent: number
-  releases: number
-  deaths: number
-  flags: number
-  fence: number
-  worker: number | null
-  claimedAt: number | null
-  priority: number
-}
+// The shapes of rows that the hottest statements answer.
+import type { HeldRow } from '../ledger.js'
 
 /** What the ack statement answers: no more than ending a task needs, since each column costs. */
 export type AckedRow = Pick<HeldRow, 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'>
