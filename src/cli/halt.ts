@@ -1,5 +1,5 @@
 // Decides when a run stops by itself: by a rule of --halt, or because everything so far failed with one error.
-import { fingerprint } from '../engines/sqlite/fingerprint.js'
+import { fingerprint } from '../engines/fingerprint.js'
 import { PieceworkError } from '../ground/errors.js'
 import { shown } from '../task/limits.js'
 

@@ -5,16 +5,22 @@ import type { Clock, Random } from '../ground/clock.js'
 import { systemClock, systemRandom } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
 import { shown } from '../task/limits.js'
+import { type PostgresOptions, postgresEngine } from './postgres/engine.js'
+import type { ClientPool } from './postgres/link.js'
 import type { SqliteOptions } from './sqlite/engine.js'
 import { sqliteEngine } from './sqlite/engine.js'
 
 /** How a store is opened; every field has a default. */
-export interface OpenOptions extends SqliteOptions {
+export interface OpenOptions extends SqliteOptions, PostgresOptions {
   clock?: Clock | undefined
   random?: Random | undefined
 }
 
-/** The engine for a URL (`sqlite:FILE`, `sqlite::memory:`), not yet opened; throws PW_ENGINE_UNKNOWN. */
+/** The PostgreSQL engine over a caller's `pg.Pool`, not yet open. */
+export const engineOver = (pool: ClientPool, options: OpenOptions = {}): Engine =>
+  postgresEngine({ pool }, ports(options), options)
+
+/** The engine for a URL (`sqlite:FILE`, `sqlite::memory:`, `postgres://…`), not yet open; throws PW_ENGINE_UNKNOWN. */
 export function engineFor(url: string, options: OpenOptions = {}): Engine {
   const scheme = /^([a-z+]+):/.exec(url)?.[1]
   if (scheme === 'sqlite') {
@@ -27,11 +33,14 @@ export function engineFor(url: string, options: OpenOptions = {}): Engine {
     }
     return sqliteEngine(file, ports(options), options)
   }
+  if (scheme === 'postgres' || scheme === 'postgresql') return postgresEngine({ url }, ports(options), options)
   throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} is no URL of an engine this version has.`, { url })
 }
 
 /** Reopens a store from what `descriptor()` answered, in another thread or process. */
 export function engineFrom(descriptor: Descriptor, options: OpenOptions = {}): Engine {
+  const { engine, url } = descriptor
+  if (engine === 'postgres') return postgresEngine({ url: String(url) }, ports(options), { ...options, ...descriptor })
   return sqliteEngine(String(descriptor.file), ports(options), { ...options, ...descriptor })
 }
 

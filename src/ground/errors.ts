@@ -175,6 +175,12 @@ export const errorTable = {
     cure: 'Put the file on a local disk.',
     exit: 3,
   },
+  PW_NO_POSTGRES: {
+    meaning: 'The PostgreSQL driver is not installed.',
+    why: 'pg is an optional peer: only those who use PostgreSQL install it.',
+    cure: 'Run: npm install pg',
+    exit: 3,
+  },
   PW_NO_SQLITE: {
     meaning: 'The SQLite driver is not installed.',
     why: 'better-sqlite3 is an optional dependency, and it was left out or could not be built here.',
@@ -300,6 +306,13 @@ export const errorTable = {
     meaning: 'Code of yours failed where no delivery could carry the error.',
     why: 'A listener of worker.on() threw, or a handler settled twice or failed after its delivery had been settled.',
     cure: 'Look at the cause of this error; the worker went on and no task was hurt.',
+  },
+  PW_STORE_UNREACHABLE: {
+    meaning: 'The database cannot be reached.',
+    why: 'It is down, restarting, only reads, or the network between is broken; a commit under way may have happened.',
+    cure: 'Repeat the call later, with the same request or dedup key; nothing accepted is lost.',
+    retryable: true,
+    exit: 3,
   },
   PW_SYNC_FAILED: {
     meaning: 'The disk refused to make writes durable.',

@@ -1,5 +1,5 @@
 // The connection as a program holds it, and how one is opened from a URL and options.
-import { engineFor } from '../engines/open.js'
+import { engineFor, engineOver } from '../engines/open.js'
 import { systemClock, systemRandom } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
 import { shown } from '../task/limits.js'
@@ -18,6 +18,8 @@ export interface ConnectOptions {
   policy?: 'strict' | undefined
   /** What an accepted call survives; default 'group': power loss, by one shared sync for all calls of a moment. */
   durability?: 'group' | 'full' | 'relaxed' | undefined
+  /** A `pg.Pool` instead of a URL: its clients are borrowed, and two connections more are made with its options. */
+  pool?: { connect(): Promise<unknown>; readonly options: object } | undefined
 }
 
 export class Client implements Piecework {
@@ -61,10 +63,21 @@ export async function open(
   if (options.policy !== undefined) checkChoice('policy', options.policy, ['strict'])
   const { durability = 'group' } = options
   checkChoice('durability', durability, ['group', 'full', 'relaxed'])
-  const engine = engineFor(url, { durability })
+  const engine =
+    options.pool === undefined ? engineFor(url, { durability }) : engineOver(poolOf(options), { durability })
   await engine.open()
   const ports = { engine, clock: systemClock, random: systemRandom }
   return new Client(new Connection({ ...ports, startWorker, policy: options.policy }))
+}
+
+/** Throws PW_OPTION_INVALID for what is no pool, and for a URL beside one. */
+function poolOf({ pool, url }: ConnectOptions): Parameters<typeof engineOver>[0] {
+  if (typeof pool?.connect !== 'function' || typeof pool.options !== 'object') {
+    throw new PieceworkError('PW_OPTION_INVALID', `pool is ${shown(pool)}; it must be a Pool of pg.`)
+  }
+  if (url !== undefined)
+    throw new PieceworkError('PW_OPTION_INVALID', 'connect got a pool and a URL; give one of them.')
+  return pool as Parameters<typeof engineOver>[0]
 }
 
 function optionsOf(where: string | ConnectOptions | undefined, more: ConnectOptions | undefined): ConnectOptions {

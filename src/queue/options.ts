@@ -55,7 +55,7 @@ const taskFields = [
 
 /** The options that each call knows. */
 export const options = {
-  connect: known('url', 'policy', 'durability'),
+  connect: known('url', 'policy', 'durability', 'pool'),
   enqueue: known(...taskFields),
   enqueueMany: known(...taskFields, 'onInvalid'),
   work: known('concurrency', 'graceMs', 'types', 'prefetch', 'stopOn'),

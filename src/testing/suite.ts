@@ -17,7 +17,7 @@ import { restartChapter } from './chapters/restart.js'
 import { settleChapter } from './chapters/settle.js'
 import { sweepChapter } from './chapters/sweep.js'
 import { textsChapter } from './chapters/texts.js'
-import { timeChapter } from './chapters/time.js'
+import { timeChapter, wallChapter } from './chapters/time.js'
 import { type Chapter, type TestStore, Trial } from './trial.js'
 
 /** What the author of an engine gives the suite. */
@@ -26,6 +26,8 @@ export interface EngineSubject {
   readonly persists: boolean
   /** `die` of a store works: the engine can know of a worker's death before its leases end. */
   readonly deaths: boolean
+  /** The engine has one clock, its server's: no wall clock can jump away from it. Default false. */
+  readonly oneClock?: boolean
   store(): TestStore | Promise<TestStore>
 }
 
@@ -53,6 +55,7 @@ const chapters: readonly Chapter[] = [
   readingChapter,
   textsChapter,
   timeChapter,
+  wallChapter,
   deathsChapter,
   restartChapter,
   handlesChapter,
@@ -64,7 +67,7 @@ const chapters: readonly Chapter[] = [
  */
 export function engineSuite(subject: EngineSubject, { describe, it }: TestHooks): void {
   for (const { title, needs, tests } of chapters) {
-    if (needs !== undefined && !subject[needs]) continue
+    if (needs === 'wallClock' ? subject.oneClock : needs !== undefined && !subject[needs]) continue
     describe(title, () => {
       for (const [name, test] of Object.entries(tests)) it(name, () => run(subject, test))
     })

@@ -36,7 +36,7 @@ export interface TestStore {
 /** A chapter of the suite; `needs` is what a store must be able to do for it. */
 export interface Chapter {
   readonly title: string
-  readonly needs?: 'persists' | 'deaths'
+  readonly needs?: 'persists' | 'deaths' | 'wallClock'
   readonly tests: Readonly<Record<string, (t: Trial) => Promise<void>>>
 }
 

@@ -39,7 +39,7 @@ const wrong: (Planted & { finds: string })[] = [
   },
   {
     bug: 'a pause is forgotten',
-    file: 'claim.js',
+    file: '../names.js',
     text: 'if (row && row.pausedAt === null)',
     by: 'if (row)',
     finds: 'claim: takes nothing from a paused queue or type, and says so',

@@ -1,6 +1,7 @@
 // Compares everything an engine shows with the model's full count: every task, figure, history row and batch.
 import assert from 'node:assert/strict'
 import type { Engine, TypeFigures } from '../../dist/engine/contract.js'
+import { states, totals } from '../../dist/task/lifecycle.js'
 import type { BatchRecord, HistoryRecord, TaskRecord } from '../../dist/task/records.js'
 import { byId, type Counts, figuresOf, type Model, type ModelTask } from './model.js'
 
@@ -57,8 +58,9 @@ function compareTask(m: Model, found: TaskRecord, task: ModelTask): void {
 
 async function compareFigures(engine: Engine, m: Model): Promise<void> {
   const { types } = await engine.measure(null, true)
-  const expected = new Map([...m.counts].map(([name, counts]) => [name, figuresOfModel(m, name, counts)]))
-  assert.deepEqual(new Map(types.map((row) => [figuresOf(row), row])), expected, 'the figures')
+  const expected = [...m.counts].map(([name, counts]) => figuresOfModel(m, name, counts))
+  const byName = (rows: TypeFigures[]) => new Map(rows.filter(hadTasks).map((row) => [figuresOf(row), row]))
+  assert.deepEqual(byName(types), byName(expected), 'the figures')
   for (const [name, counts] of m.counts) {
     const tasks = [...m.tasks.values()].filter((task) => figuresOf(task) === name)
     for (const state of ['scheduled', 'waiting', 'ready', 'leased', 'dead'] as const) {
@@ -67,6 +69,9 @@ async function compareFigures(engine: Engine, m: Model): Promise<void> {
     }
   }
 }
+
+/** A type's name may be made before its first task, which then perhaps never comes: whether it shows is open. */
+const hadTasks = (row: TypeFigures): boolean => [...states, ...totals].some((name) => row[name] !== 0)
 
 function figuresOfModel(m: Model, name: string, counts: Counts): TypeFigures {
   const [queue, type] = JSON.parse(name) as [string, string]

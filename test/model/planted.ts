@@ -5,7 +5,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { EngineFor } from '../engine/subject.js'
 import { must } from './model.js'
 
-/** One wrong place in the SQLite engine: `text` of the built `file`, which stands there exactly once, is replaced. */
+/** One wrong place in the SQLite engine, or in what every engine decides alike (`../`): `text` of the built `file`,
+ * which stands there exactly once, is replaced. */
 export interface Planted {
   bug: string
   file: string

@@ -3,6 +3,7 @@ import ts from 'typescript'
 import { eachNode, type File, type Finding, file, inFolders, isCode, lineCount, lineOf, type Rule } from './tree.js'
 
 const ours = (f: File) => isCode(f) && inFolders(f, 'src', 'test', 'scripts', 'bench', 'examples')
+const sum = (numbers: readonly number[]) => numbers.reduce((all, n) => all + n, 0)
 const lines = (count: number, line = '') => `${line}\n`.repeat(count)
 
 const lineLength: Rule = {
@@ -82,25 +83,55 @@ const contractLength: Rule = {
 /** Lines that do something: what explains them, and the air between them, is not what makes a house too big. */
 const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$|\/\/|\/?\*)/.test(line)).length
 
-const wholeSize: Rule = {
-  name: 'src has at most 12 000 lines of code beside comments, not counting dashboard, SQS face and the shipped suite',
-  cure: 'take something out before you put more in',
+/** Lines of code each floor may have, about a tenth above what it had when that was set; why, says docs/adr/0009. */
+const budgets: Readonly<Record<string, number>> = {
+  ground: 550, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
+  task: 500, // the life cycle, limits and retries are tables: a feature is a row
+  engine: 110, // one page, and what wraps it
+  engines: 700, // what all SQL stores decide alike: each line here is one less in two engines
+  'engines/sqlite': 2550, // its own sync, locks and clock: a file has no server that does it
+  'engines/postgres': 3000, // connections, fail-over and liveness over a network; statements that take arrays
+  queue: 1650, // the library as programs see it: every option is checked and refused in words
+  worker: 2150, // slots, leases, threads; the floor where time goes wrong
+  insight: 120, // sizing arithmetic, so far
+  cli: 3950, // thirty commands with their texts
+  testing: 400, // without the chapters of the suite, which are tests that we ship
+  'index.ts': 30,
+}
+const uncounted = ['src/server/dashboard', 'src/server/sqs', 'src/testing/chapters']
+
+function floorOf(path: string): string {
+  const [, floor = '', room = ''] = path.split('/')
+  return floor === 'engines' && !room.endsWith('.ts') ? `engines/${room}` : floor
+}
+
+const floorSize: Rule = {
+  name: `each floor of src keeps to its budget of lines of code, ${sum(Object.values(budgets))} in all`,
+  cure: 'take something out before you put more in, or say in docs/adr/0009-size.md what the floor now costs and why',
   check: (files) => {
-    const counted = files.filter(
-      (f) =>
-        isCode(f) &&
-        inFolders(f, 'src') &&
-        !inFolders(f, 'src/server/dashboard', 'src/server/sqs', 'src/testing/chapters'),
-    )
-    const total = counted.reduce((sum, f) => sum + codeLines(f.text), 0)
-    return total > 12_000 ? [{ path: 'src', found: `${total} lines` }] : []
+    const sizes = new Map<string, number>()
+    for (const f of files) {
+      if (!isCode(f) || !inFolders(f, 'src') || inFolders(f, ...uncounted)) continue
+      sizes.set(floorOf(f.path), (sizes.get(floorOf(f.path)) ?? 0) + codeLines(f.text))
+    }
+    return [...sizes].flatMap(([floor, size]): Finding[] => {
+      const budget = budgets[floor]
+      if (budget === undefined) return [{ path: `src/${floor}`, found: 'has no budget' }]
+      return size > budget ? [{ path: `src/${floor}`, found: `${size} lines, ${budget} allowed` }] : []
+    })
   },
-  bad: [file('src/queue/a.ts', lines(6000, 'a()')), file('src/queue/b.ts', lines(6001, '// b\nb()'))],
-  bites: 1,
+  bad: [
+    file('src/task/a.ts', lines(300, 'a()')),
+    file('src/task/b.ts', lines(201, '// b\nb()')),
+    file('src/engines/mysql/a.ts', 'a()'),
+  ],
+  bites: 2,
   good: [
-    file('src/queue/a.ts', lines(12_000, '  a()\n\n  // a\n  /** b */')),
+    file('src/task/a.ts', lines(500, '  a()\n\n  // a\n  /** b */')),
+    file('src/engines/sqlite/a.ts', lines(900, 'a()')),
+    file('src/engines/a.ts', lines(90, 'a()')),
     file('src/server/dashboard/a.ts', lines(300, 'a()')),
   ],
 }
 
-export const sizeRules = [lineLength, fileLength, functionLength, contractLength, wholeSize]
+export const sizeRules = [lineLength, fileLength, functionLength, contractLength, floorSize]

@@ -1,7 +1,8 @@
 // Hands out the ready tasks with the lowest places under a new lease.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import { answerKeepMs } from '../../task/limits.js'
-import { type ClaimedRow, receiptText } from './rows.js'
+import { receiptText } from '../receipt.js'
+import type { ClaimedRow } from './rows.js'
 import type { Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { workerId } from './workers.js'
@@ -120,11 +121,8 @@ function headsParams(types: readonly number[], max: number): number[] {
 
 /** The type numbers to look at. */
 function claimable(s: Session, queue: number, names: readonly string[] | null): number[] {
-  const found: number[] = []
-  const rows = names === null ? s.catalog.typesOf(queue) : names.map((name) => s.catalog.type(queue, name))
-  for (const row of rows) if (row && row.pausedAt === null) found.push(row.id)
-  if (found.length <= typesMax) return found
-  return found.filter((id) => readyNow(s, id) > 0).slice(0, typesMax)
+  const found = s.catalog.claimable(queue, names)
+  return found.length <= typesMax ? found : found.filter((id) => readyNow(s, id) > 0).slice(0, typesMax)
 }
 
 const readyNow = (s: Session, type: number): number =>

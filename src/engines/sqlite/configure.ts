@@ -1,9 +1,16 @@
 // Makes, changes and removes named things: queues with their policy layers, batches; each with its audit row.
 import type { Kind, Patch } from '../../engine/contract.js'
-import { PieceworkError } from '../../ground/errors.js'
-import { checkPolicy, effectivePolicy, type PolicyPatch, storedPolicy } from '../../task/limits.js'
 import type { BatchRecord, QueueRecord } from '../../task/records.js'
-import type { QueueRow } from './catalog.js'
+import {
+  type BatchWhole,
+  batchRecord,
+  batchUnknown,
+  cannotConfigure,
+  patchedBatch,
+  patchedQueue,
+  queueRecord,
+  typeNamed,
+} from '../named.js'
 import type { Session } from './session.js'
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
@@ -11,106 +18,48 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
   if (kind === 'batch')
     return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
-  throw new PieceworkError('PW_OPTION_INVALID', `This engine cannot configure a ${kind} with ${JSON.stringify(patch)}.`)
+  throw cannotConfigure(kind, patch)
 }
 
 export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
   s.q.addAudit.run(Math.round(s.clock.wallMs()), actor, action, subject, JSON.stringify(details))
 }
 
-/** `code` replaces the code layer, `operator` is merged into the operator's; `unset` names fields it gives up. */
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
-  const row = { ...s.catalog.ensureQueue(name, s.now) }
-  const before = { code: row.code, operator: row.operator, pausedAt: row.pausedAt }
-  if (patch.code !== undefined) row.code = JSON.stringify(checkPolicy(patch.code as Patch))
-  if (patch.operator !== undefined) row.operator = mergeOperator(row, patch.operator as Patch | null)
-  if (patch.unset !== undefined) row.operator = without(row.operator, patch.unset as readonly string[])
-  if (patch.paused !== undefined) row.pausedAt = patch.paused ? (row.pausedAt ?? s.now) : null
-  const changed = (Object.keys(before) as (keyof typeof before)[]).filter((field) => before[field] !== row[field])
-  if (changed.length > 0) {
+  const { row, difference } = patchedQueue(s.catalog.ensureQueue(name, s.now), patch, s.now)
+  if (difference !== null) {
     s.catalog.setQueue(row)
-    const difference = Object.fromEntries(changed.map((field) => [field, { from: before[field], to: row[field] }]))
     audit(s, actor, 'configure queue', name, difference)
   }
   return queueRecord(row, s.wallShift)
 }
 
-function mergeOperator(row: QueueRow, patch: Patch | null): string | null {
-  if (patch === null) return null
-  const checked = checkPolicy(patch)
-  const old = storedPolicy(row.operator) ?? {}
-  const merged: PolicyPatch = { ...old, ...checked }
-  if (checked.backoff) merged.backoff = { ...old.backoff, ...checked.backoff }
-  if (checked.perKey) merged.perKey = { ...old.perKey, ...checked.perKey }
-  return JSON.stringify(merged)
-}
-
-function without(text: string | null, fields: readonly string[]): string | null {
-  const left = Object.entries(storedPolicy(text) ?? {}).filter(([field]) => !fields.includes(field))
-  return left.length === 0 ? null : JSON.stringify(Object.fromEntries(left))
-}
-
-export function queueRecord(row: QueueRow, wallShift: number): QueueRecord {
-  const code = storedPolicy(row.code) as QueueRecord['code']
-  const operator = storedPolicy(row.operator) as QueueRecord['operator']
-  const policy = effectivePolicy(code as PolicyPatch | null, operator as PolicyPatch | null)
-  return { name: row.name, paused: row.pausedAt !== null, code, operator, policy, createdAt: row.createdAt + wallShift }
-}
-
-/** Pauses or resumes one type; `name` is the queue, a NUL and the type. */
+/** Pauses or resumes one type. */
 function configureType(s: Session, name: string, patch: Patch, actor: string): Patch {
-  const [queueName = '', typeName = ''] = name.split('\0')
-  const queue = s.catalog.queue(queueName)
-  const type = queue && s.catalog.type(queue.id, typeName)
-  if (!queue || !type) throw new PieceworkError('PW_QUEUE_UNKNOWN', `There is no type "${typeName}" in "${queueName}".`)
+  const { queueName, ...type } = typeNamed(s.catalog, name)
   const pausedAt = patch.paused ? (type.pausedAt ?? s.now) : null
   s.catalog.setType({ ...type, pausedAt })
-  audit(s, actor, pausedAt === null ? 'resume type' : 'pause type', `${queueName}/${typeName}`, {})
-  return { queue: queueName, type: typeName, paused: pausedAt !== null }
+  audit(s, actor, pausedAt === null ? 'resume type' : 'pause type', `${queueName}/${type.name}`, {})
+  return { queue: queueName, type: type.name, paused: pausedAt !== null }
 }
 
-export interface BatchWhole {
-  id: number
-  name: string
-  createdAt: number
-  sealedAt: number | null
-  finishedAt: number | null
-  total: number
-  done: number
-  dead: number
-  cancelled: number
-  retries: number
-  returned: number
-  info: string
-}
-
-/** `info` is merged field by field; `sealed: true` lets it take no more tasks. */
+/** A sealed batch takes no more tasks. */
 function configureBatch(s: Session, name: string, patch: Patch, actor: string): BatchRecord {
   if (s.q.batchByName.get(name) === undefined) s.q.addBatch.run(name, s.now)
   const row = s.q.batchWhole.get(name) as BatchWhole
-  const info = { ...(JSON.parse(row.info) as Patch), ...(patch.info as Patch | undefined) }
-  const sealedAt = patch.sealed === undefined ? row.sealedAt : patch.sealed ? (row.sealedAt ?? s.now) : null
-  s.q.setBatch.run(sealedAt, JSON.stringify(info), row.id)
-  if (sealedAt !== row.sealedAt) audit(s, actor, 'seal batch', name, {})
+  const { info, sealedAt, sealed } = patchedBatch(row, patch, s.now)
+  s.q.setBatch.run(sealedAt, info, row.id)
+  if (sealed) audit(s, actor, 'seal batch', name, {})
   return batchRecord(s.q.batchWhole.get(name) as BatchWhole, s.wallShift)
 }
 
 function forgetBatch(s: Session, name: string, actor: string): Patch {
   const row = s.q.batchWhole.get(name) as BatchWhole | undefined
-  if (!row) throw new PieceworkError('PW_BATCH_UNKNOWN', `There is no batch "${name}".`, { name })
+  if (!row) throw batchUnknown(name)
   s.q.forgetMembers.run(row.id)
   s.q.leaveBatch.run(row.id)
   s.q.forgetBatch.run(row.id)
   s.catalog.changed = true
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   return { ...batchRecord(row, s.wallShift) }
-}
-
-export function batchRecord(row: BatchWhole, wallShift: number): BatchRecord {
-  const { name, total, done, dead, cancelled, retries, returned } = row
-  const finishedAt = row.finishedAt === null ? null : row.finishedAt + wallShift
-  const createdAt = row.createdAt + wallShift
-  const sealed = row.sealedAt !== null
-  const info = JSON.parse(row.info) as Patch
-  return { name, sealed, total, done, dead, cancelled, retries, returned, createdAt, finishedAt, info }
 }

@@ -28,6 +28,8 @@ import { PieceworkError } from '../../ground/errors.js'
 import { warn } from '../../ground/warn.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { answerKeepMs } from '../../task/limits.js'
+import { diedTogether } from '../endings.js'
+import type { WorkerRow } from '../shown.js'
 import { amend } from './amend.js'
 import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
@@ -47,7 +49,7 @@ import { nothingDue, rewall, sweep, wallMoved } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
-import { beat, findDead, join, leave, oldBeat, type WorkerRow } from './workers.js'
+import { beat, findDead, join, leave, oldBeat } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
   /** Replaces the sync of the log, for tests of failing disks. */
@@ -213,7 +215,8 @@ class SqliteEngine implements Engine {
     const dead = findDead(workers, session.clock.bootId, liveness)
     const quiet = dead.length === 0 && !jumped && turn.idle && rest
     if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
-    const crash = dead.length > 1 && dead.length === workers.length && new Set(dead.map((row) => row.proof)).size > 1
+    const proofs = dead.map((row) => row.proof)
+    const crash = diedTogether(proofs, workers.length)
     const swept = await this.write((s) => {
       s.wakeUp()
       if (jumped) rewall(s)
@@ -221,7 +224,7 @@ class SqliteEngine implements Engine {
       const ids = dead.map((row) => row.id)
       return sweep(s, max, ids, crash)
     }, never)
-    for (const row of dead) if (row.proof !== null) liveness.clear(row.proof)
+    for (const proof of proofs) if (proof !== null) liveness.clear(proof)
     return swept
   }
 

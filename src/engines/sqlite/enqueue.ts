@@ -1,12 +1,11 @@
 // Puts new tasks into the store: numbers, places, dedup keys, identities, and the first of a key straight to ready.
 
 import type { Enqueued, NewTask } from '../../engine/contract.js'
-import { PieceworkError } from '../../ground/errors.js'
 import type { State } from '../../task/lifecycle.js'
-import { states } from '../../task/lifecycle.js'
-import { dropsAtDeadline } from './rows.js'
+import { arrivalOf } from '../arrival.js'
+import { batchSealed } from '../named.js'
+import { code, dropsAtDeadline, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
-import { code } from './statements.js'
 
 export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
   const answers: Enqueued[] = []
@@ -20,7 +19,7 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const batch = task.batch === undefined ? null : batchFor(s, batches, task.batch)
     const known = existing(s, task, queue.id, batch, id)
     if (known !== null) {
-      const answer: Enqueued = { id: String(known), state: stateOf(s, known), duplicate: true }
+      const answer: Enqueued = { id: String(known), state: stateNow(s, known), duplicate: true }
       answers.push(answer)
       // Perhaps of this very call, and about to leave `waiting` with it.
       keyed.push({ id: known, answer })
@@ -45,38 +44,30 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
 }
 
 function insert(s: Session, task: NewTask, id: number, queue: number, type: number, batch: number | null): State {
-  const { now } = s
-  let dueAt = now + (task.delayMs ?? 0)
-  let wallAt: number | null = null
-  if (task.dueAt !== undefined) {
-    wallAt = task.dueAt
-    dueAt = Math.round(task.dueAt - s.wallShift)
-  }
-  const later = dueAt > now
-  const state: State = later ? 'scheduled' : task.key !== undefined ? 'waiting' : 'ready'
-  const priority = task.priority ?? 0
-  if (priority !== 0) s.catalog.mix(type)
+  const wallShift = task.dueAt === undefined ? 0 : s.wallShift
+  const from = arrivalOf(task, s.now, wallShift, s.catalog.policyOf(queue).headStartMs)
+  if (from.priority !== 0) s.catalog.mix(type)
   s.q.insert.run(
     id,
     queue,
     type,
-    code[state],
-    priority === 0 ? dueAt : dueAt - priority * s.catalog.policyOf(queue).headStartMs,
-    dueAt,
-    later ? dueAt : null,
-    later ? wallAt : null,
-    task.deadlineMs === undefined ? null : now + task.deadlineMs,
+    code[from.state],
+    from.place,
+    from.dueAt,
+    from.wakeAt,
+    from.wallAt,
+    from.deadlineAt,
     task.key ?? null,
     task.weight ?? 1,
-    priority,
+    from.priority,
     batch,
     task.dedupKey ?? null,
     task.onDeadline === 'drop' ? dropsAtDeadline : 0,
-    now,
+    s.now,
     task.headers ?? null,
     task.payload,
   )
-  return state
+  return from.state
 }
 
 /** The task that already stands for this one, by its identity in the batch or by its dedup key; null for none. */
@@ -97,20 +88,16 @@ function existing(s: Session, task: NewTask, queue: number, batch: number | null
   return null
 }
 
-function stateOf(s: Session, id: number): State | 'gone' {
+function stateNow(s: Session, id: number): State | 'gone' {
   const row = s.q.stateOf.get(id) as { state: number } | undefined
-  return row === undefined ? 'gone' : (states[row.state - 1] as State)
+  return row === undefined ? 'gone' : stateOf(row)
 }
 
 function batchFor(s: Session, seen: Map<string, number>, name: string): number {
   let id = seen.get(name)
   if (id === undefined) {
     const row = s.q.batchByName.get(name) as { id: number; sealedAt: number | null } | undefined
-    if (row && row.sealedAt !== null) {
-      throw new PieceworkError('PW_BATCH_SEALED', `The batch "${name}" is sealed; nothing can be added to it.`, {
-        name,
-      })
-    }
+    if (row && row.sealedAt !== null) throw batchSealed(name)
     id = row?.id ?? Number(s.q.addBatch.run(name, s.now).lastInsertRowid)
     seen.set(name, id)
   }

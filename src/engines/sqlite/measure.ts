@@ -1,8 +1,7 @@
 // The figures of one snapshot: states and totals by type, ages of the backlog and of leases, and who works.
 import type { Figures, TypeFigures } from '../../engine/contract.js'
-import { workerRecord } from './select.js'
+import { type WorkerRow, workerRecord } from '../shown.js'
 import type { Session } from './session.js'
-import type { WorkerRow } from './workers.js'
 
 interface FigureRow extends Omit<TypeFigures, 'queue' | 'type' | 'paused' | 'backlogAgeMs' | 'leaseAgeMaxMs'> {
   id: number

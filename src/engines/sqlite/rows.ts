@@ -1,25 +1,5 @@
-// The shapes of rows as the statements answer them, and receipts as text.
-
-/** What every settling statement answers of a task. */
-export interface HeldRow {
-  id: number
-  queue: number
-  type: number
-  state: number
-  key: string | null
-  slot: number
-  batch: number | null
-  dedupKey: string | null
-  number: number
-  spent: number
-  releases: number
-  deaths: number
-  flags: number
-  fence: number
-  worker: number | null
-  claimedAt: number | null
-  priority: number
-}
+// The shapes of rows that the hottest statements answer.
+import type { HeldRow } from '../ledger.js'
 
 /** What the ack statement answers: no more than ending a task needs, since each column costs. */
 export type AckedRow = Pick<HeldRow, 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'>
@@ -39,37 +19,3 @@ export type ClaimedRow = [
   headers: string | null,
   payload: string,
 ]
-
-export const cancelAsked = 1
-export const dropsAtDeadline = 2
-export const moveAsked = 4
-
-/** One receipt: the task, the fence and nonce of one delivery, and the task's type at that time. */
-export interface Receipt {
-  id: number
-  fence: number
-  nonce: number
-  type: number
-}
-
-export const receiptText = (row: Receipt): string => `${row.id}.${row.fence}.${row.nonce}.${row.type}`
-
-/** The parts of a receipt; null for text that never was one. */
-export function parseReceipt(text: string): Receipt | null {
-  const parts = [0, 0, 0, 0]
-  let part = 0
-  let digits = 0
-  for (let i = 0; i < text.length; i++) {
-    const digit = text.charCodeAt(i) - 48
-    if (digit >= 0 && digit <= 9 && ++digits <= 16) parts[part] = (parts[part] as number) * 10 + digit
-    else if (text.charCodeAt(i) === 46 && digits > 0 && part < 3) {
-      part++
-      digits = 0
-    } else return null
-  }
-  if (part < 3 || digits === 0) return null
-  return { id: parts[0] as number, fence: parts[1] as number, nonce: parts[2] as number, type: parts[3] as number }
-}
-
-/** A task id as a number; null when the text is no id. */
-export const parseId = (text: string): number | null => (/^\d{1,16}$/.test(text) ? Number(text) : null)

@@ -1,45 +1,48 @@
 // Reads lists of tasks, histories, queues, batches, workers and audit rows, a page at a time, in one snapshot.
 import type { Filter, Kind, Page } from '../../engine/contract.js'
-import { PieceworkError } from '../../ground/errors.js'
-import { type State, states } from '../../task/lifecycle.js'
-import type { AuditRecord, HistoryRecord, TaskRecord } from '../../task/records.js'
-import type { QueueRow } from './catalog.js'
-import { type BatchWhole, batchRecord, queueRecord } from './configure.js'
-import { proof } from './proof.js'
-import { cancelAsked, parseId } from './rows.js'
+import type { ProofRecord } from '../../task/records.js'
+import { type BatchWhole, batchRecord, noListOf, type QueueRow, queueRecord } from '../named.js'
+import { code, parseId } from '../receipt.js'
+import {
+  type AuditRow,
+  auditRecord,
+  type HistoryRow,
+  historyRecord,
+  isNamed,
+  paged,
+  pageOf,
+  proofOf,
+  type Shown,
+  type TaskRow,
+  taskRecord,
+  type WorkerRow,
+  whole,
+  workerRecord,
+} from '../shown.js'
 import type { Session } from './session.js'
-import { code } from './statements.js'
-import type { WorkerRow } from './workers.js'
-
-const pageDefault = 50
-const pageMax = 1000
 
 export function select(s: Session, kind: Kind, filter: Filter, cursor: string | null): Page {
-  const limit = Math.min(filter.limit ?? pageDefault, pageMax)
   switch (kind) {
     case 'task':
-      return tasks(s, filter, cursor, limit)
+      return tasks(s, filter, cursor)
     case 'history':
       return histories(s, filter)
     case 'queue':
-      return whole((s.q.queues.all() as QueueRow[]).filter(named(filter)).map((row) => queueRecord(row, s.wallShift)))
+      return whole((s.q.queues.all() as QueueRow[]).filter(isNamed(filter)).map((row) => queueRecord(row, s.wallShift)))
     case 'batch':
-      return batches(s, filter, cursor, limit)
+      return batches(s, filter, cursor)
     case 'worker':
       return whole(
-        (s.q.workers.all() as WorkerRow[]).filter(named(filter)).map((row) => workerRecord(row, s.wallShift)),
+        (s.q.workers.all() as WorkerRow[]).filter(isNamed(filter)).map((row) => workerRecord(row, s.wallShift)),
       )
     case 'proof':
       return whole(proof(s))
     case 'audit':
-      return audits(s, filter, cursor, limit)
+      return audits(s, filter, cursor)
     default:
-      throw new PieceworkError('PW_OPTION_INVALID', `This engine keeps no list of ${kind}.`, { kind })
+      throw noListOf(kind)
   }
 }
-
-const whole = (items: object[]): Page => ({ items: items as Page['items'], next: null })
-const named = (filter: Filter) => (row: { name: string }) => filter.name === undefined || row.name === filter.name
 
 /** The `where` of a filter over tasks, with its parameters; null when nothing can match. */
 export function whereOf(s: Session, filter: Filter): { where: string; params: unknown[] } | null {
@@ -82,14 +85,10 @@ export function fromTasks(filter: Filter): string {
     : 'piecework_task task left join piecework_dead dead on dead.task = task.id and task.state = 5'
 }
 
-interface TaskRow {
-  [column: string]: number | string | null
-}
-
-function tasks(s: Session, filter: Filter, cursor: string | null, limit: number): Page {
+function tasks(s: Session, filter: Filter, cursor: string | null): Page {
   const found = whereOf(s, filter)
-  if (!found) return { items: [], next: null }
-  const after = cursor === null ? 0 : (parseId(cursor) ?? 0)
+  if (!found) return whole([])
+  const { after, limit } = pageOf(filter, cursor)
   const rows = s.db
     .prepare(
       `select task.*, dead.reason, dead.code, dead.error, dead.fingerprint, dead.deadAt, worker.name as workerName
@@ -97,43 +96,14 @@ function tasks(s: Session, filter: Filter, cursor: string | null, limit: number)
        where ${found.where} and task.id > ? order by task.id limit ?`,
     )
     .all(...found.params, after, limit + 1) as TaskRow[]
-  const items = rows.slice(0, limit).map((row) => taskRecord(s, row))
-  return { items: items as unknown as Page['items'], next: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
-}
-
-function taskRecord(s: Session, row: TaskRow): TaskRecord {
-  const state = states[(row.state as number) - 1] as State
-  const wall = (column: string) => (row[column] == null ? null : (row[column] as number) + s.wallShift)
-  return {
-    id: String(row.id),
-    queue: s.catalog.queueById(row.queue as number).name,
-    type: s.catalog.typeById(row.type as number)?.name ?? '',
-    state,
-    key: row.key as string | null,
-    batch: s.catalog.batchName(row.batch as number | null),
-    priority: row.priority as number,
-    dedupKey: row.dedupKey as string | null,
-    enqueuedAt: wall('enqueuedAt') ?? 0,
-    dueAt: (row.wallAt as number | null) ?? wall('dueAt'),
-    deadlineAt: wall('deadlineAt'),
-    place: (row.place as number) + s.wallShift,
-    number: row.number as number,
-    spent: row.spent as number,
-    releases: row.releases as number,
-    deaths: row.deaths as number,
-    fence: row.fence as number,
-    worker: state === 'leased' ? (row.workerName as string | null) : null,
-    leaseEndsAt: state === 'leased' ? wall('wakeAt') : null,
-    cancelAsked: ((row.flags as number) & cancelAsked) !== 0,
-    progress: row.progress as string | null,
-    headers: row.headers as string | null,
-    payload: row.payload as string,
-    reason: row.reason as string | null,
-    code: row.code as string | null,
-    error: row.error as string | null,
-    fingerprint: row.fingerprint as string | null,
-    deadAt: wall('deadAt'),
-  }
+  return paged(rows, limit, (row) =>
+    taskRecord(row, s.wallShift, {
+      queue: s.catalog.queueById(row.queue as number).name,
+      type: s.catalog.typeById(row.type as number)?.name ?? '',
+      batch: s.catalog.batchName(row.batch as number | null),
+      worker: row.workerName as string | null,
+    }),
+  )
 }
 
 function histories(s: Session, filter: Filter): Page {
@@ -142,42 +112,37 @@ function histories(s: Session, filter: Filter): Page {
     .prepare(
       'select * from piecework_history where task in (select value from json_each(?)) order by task, endedAt, number',
     )
-    .all(ids) as (Omit<HistoryRecord, 'task'> & { task: number })[]
-  return whole(
-    rows.map((row) => ({
-      ...row,
-      task: String(row.task),
-      startedAt: row.startedAt === null ? null : row.startedAt + s.wallShift,
-      endedAt: row.endedAt + s.wallShift,
-    })),
-  )
+    .all(ids) as HistoryRow[]
+  return whole(rows.map((row) => historyRecord(row, s.wallShift)))
 }
 
-function batches(s: Session, filter: Filter, cursor: string | null, limit: number): Page {
-  if (filter.name !== undefined) {
-    const row = s.q.batchWhole.get(filter.name) as BatchWhole | undefined
-    return whole(row ? [batchRecord(row, s.wallShift)] : [])
-  }
-  const after = cursor === null ? 0 : (parseId(cursor) ?? 0)
-  const rows = s.db.prepare('select * from piecework_batch where id > ? order by id limit ?').all(after, limit + 1)
-  const page = (rows as BatchWhole[]).slice(0, limit)
-  return {
-    items: page.map((row) => ({ ...batchRecord(row, s.wallShift) })),
-    next: rows.length > limit ? String(page.at(-1)?.id) : null,
-  }
+function batches(s: Session, filter: Filter, cursor: string | null): Page {
+  const { after, limit } = pageOf(filter, cursor)
+  const rows = s.db
+    .prepare('select * from piecework_batch where id > ? and (? is null or name = ?) order by id limit ?')
+    .all(after, filter.name ?? null, filter.name ?? null, limit + 1) as BatchWhole[]
+  return paged(rows, limit, (row) => batchRecord(row, s.wallShift))
 }
 
-export function workerRecord(row: WorkerRow, wallShift: number) {
-  const { id: _, name, queues, aliveAt, ...rest } = row
-  return { worker: name, ...rest, queues: JSON.parse(queues) as string[], aliveAt: aliveAt + wallShift }
-}
-
-function audits(s: Session, filter: Filter, cursor: string | null, limit: number): Page {
-  const after = cursor === null ? 0 : (parseId(cursor) ?? 0)
+function audits(s: Session, filter: Filter, cursor: string | null): Page {
+  const { after, limit } = pageOf(filter, cursor)
   const rows = s.db
     .prepare('select * from piecework_audit where id > ? and at >= ? order by id limit ?')
-    .all(after, filter.sinceAt ?? 0, limit + 1) as (Omit<AuditRecord, 'details'> & { id: number; details: string })[]
-  const page = rows.slice(0, limit)
-  const items = page.map(({ id: _, details, ...row }) => ({ ...row, details: JSON.parse(details) }))
-  return { items, next: rows.length > limit ? String(page.at(-1)?.id) : null }
+    .all(after, filter.sinceAt ?? 0, limit + 1) as AuditRow[]
+  return paged(rows, limit, auditRecord)
+}
+
+/** Slow on purpose: it reads every task. */
+function proof(s: Session): ProofRecord[] {
+  const types = s.db.prepare(
+    `select type.*, queue.name || '/' || type.name as name
+     from piecework_type type join piecework_queue queue on queue.id = type.queue order by type.queue, type.name`,
+  )
+  const batches = s.db.prepare('select * from piecework_batch order by name')
+  const counts = s.db.prepare(
+    `select 't' || type || ' ' || state as "of", count(*) as n from piecework_task group by 1 union all
+     select 'b' || batch || iif(state = 5, ' dead', ' open'), count(*)
+     from piecework_task where batch is not null group by 1`,
+  )
+  return proofOf(types.all() as Shown[], batches.all() as Shown[], counts.all() as { of: string; n: number }[])
 }

@@ -1,9 +1,14 @@
-// One write transaction: its instant, the numbers it gives out, the names it knows and the figures it changes.
+// One write transaction: its instant, the numbers it gives out, and how it writes what becomes of tasks.
 import type { Database } from 'better-sqlite3'
+import type { ErrorText } from '../../engine/contract.js'
 import { assert } from '../../ground/assert.js'
 import type { Clock, Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
-import { allows, type LifeEvent, lifecycle, type State, states, totals } from '../../task/lifecycle.js'
+import type { LifeEvent, State } from '../../task/lifecycle.js'
+import type { HistoryRecord } from '../../task/records.js'
+import { fingerprint } from '../fingerprint.js'
+import { type Changes, figureAt, type HeldRow, Ledger } from '../ledger.js'
+import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
 import { format } from './schema.js'
 import { prepareAll, type Statements } from './statements.js'
@@ -16,15 +21,10 @@ interface StoreRow extends ClockRow {
   settings: number
 }
 
-const columns = [...states, ...totals]
-const columnOf = Object.fromEntries(columns.map((name, i) => [name, i])) as Record<(typeof columns)[number], number>
-const batchColumns = { total: 0, done: 1, dead: 2, cancelled: 3, retries: 4, returned: 5 } as const
-type BatchColumn = keyof typeof batchColumns
-
 /** Once the store can be written again, every heartbeat has extended what it holds within this time. */
 const extendedWithinMs = 1000
 
-export class Session {
+export class Session extends Ledger {
   readonly q: Statements
   readonly catalog: Catalog
   /** Instant of this transaction on the engine's clock: whole ms, and whole µs for ids and fences. */
@@ -36,9 +36,6 @@ export class Session {
   private lastId = 0
   /** True when this transaction moved the reservation: it must be synced before any number of it gets out. */
   reserved = false
-  private readonly tally = new Map<number, Float64Array>()
-  private readonly batches = new Map<number, Float64Array>()
-  private readonly lanes = new Map<string, { queue: number; key: string }>()
   private readonly woken = new Set<number>()
 
   constructor(
@@ -48,6 +45,7 @@ export class Session {
     /** Told after a commit which queues (ids) may have new ready tasks. */
     private readonly wake: (queues: Iterable<number>) => void,
   ) {
+    super()
     this.q = prepareAll(db)
     this.catalog = new Catalog(this.q)
   }
@@ -168,39 +166,66 @@ export class Session {
     return this.clock.wallMs() - this.now
   }
 
-  /** Counts one step of a task's life, `into` another type or its own; every write of a state goes with one call. */
-  count(event: LifeEvent, type: number, from: State | null, to: State | null, into = type): void {
-    assert(allows(event, from, to), `the life cycle has ${event} from ${from} to ${to}`)
-    const deltas = this.figures(type)
-    if (from !== null) add(deltas, columnOf[from], -1)
-    if (to !== null) add(into === type ? deltas : this.figures(into), columnOf[to], 1)
-    const total = lifecycle[event].counts
-    if (total !== null) add(deltas, columnOf[total], 1)
-    if (to === 'ready') this.woken.add(into)
-  }
-
-  countStale(type: number): void {
-    add(this.figures(type), columnOf.stale, 1)
-  }
-
-  /** Counts a cancellation that came with another event's end. */
-  countCancelled(type: number): void {
-    add(this.figures(type), columnOf.cancelled, 1)
-  }
-
-  countBatch(batch: number | null, column: BatchColumn, delta = 1): void {
-    if (batch === null) return
-    let deltas = this.batches.get(batch)
-    if (!deltas) {
-      deltas = new Float64Array(6)
-      this.batches.set(batch, deltas)
+  change(row: HeldRow, to: Changes): void {
+    const held = row as unknown as Record<string, unknown>
+    const values: unknown[] = []
+    // What waits for no instant waits for none of the wall clock.
+    let set = to.wakeAt === null ? 'wallAt = null' : ''
+    for (const column of Object.keys(to) as (keyof Changes)[]) {
+      const value = to[column]
+      set += set === '' ? `${column} = ?` : `, ${column} = ?`
+      values.push(value)
+      // What a decision never reads is not in the row: adding it would make a slow object of it, at 20 us a task.
+      if (column in held) held[column] = value
     }
-    add(deltas, batchColumns[column], delta)
+    this.q.put(set).run(...values, row.id)
   }
 
-  /** Notes that a key may have a free slot or a new first; `promoteLanes` then fills the slots. */
-  touchLane(queue: number, key: string): void {
-    this.lanes.set(`${queue} ${key}`, { queue, key })
+  remove({ id, state }: HeldRow): void {
+    this.q.remove.run(id)
+    this.q.dropHistory.run(id)
+    if (state === code.dead) this.q.dropDead.run(id)
+  }
+
+  setPayload({ id }: HeldRow, payload: string): void {
+    this.q.edit.run(payload, id)
+  }
+
+  addHistory(
+    { id, number, fence, worker, claimedAt }: HeldRow,
+    outcome: HistoryRecord['outcome'],
+    error: ErrorText | null,
+  ): void {
+    const by = worker === null ? undefined : (this.q.workerById.get(worker) as { name: string } | undefined)
+    const { code = null, text = null } = error ?? {}
+    this.q.addHistory.run(id, number, fence, outcome, code, text, by?.name ?? null, claimedAt, this.now)
+  }
+
+  addDead({ id, type }: HeldRow, reason: string, error: ErrorText | null): void {
+    const { code = null, text = null } = error ?? {}
+    this.q.addDead.run(id, type, reason, code, text, fingerprint(reason, error), this.now)
+  }
+
+  dropDead({ id }: HeldRow): void {
+    this.q.dropDead.run(id)
+  }
+
+  moveDead({ id }: HeldRow, type: number): void {
+    this.q.moveDead.run(type, id)
+  }
+
+  freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
+    if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
+    else this.q.endDedup.run(endsAt, queue, dedupKey, id)
+  }
+
+  mix(type: number): void {
+    this.catalog.mix(type)
+  }
+
+  override count(event: LifeEvent, type: number, from: State | null, to: State | null, into = type): void {
+    super.count(event, type, from, to, into)
+    if (to === 'ready') this.woken.add(into)
   }
 
   /** Moves the first waiting tasks of every touched key into its free slots; answers their ids. */
@@ -221,16 +246,7 @@ export class Session {
 
   /** Ready tasks of a type that this transaction added and has not written to the figures yet. */
   addedReady(type: number): number {
-    return this.tally.get(type)?.[columnOf.ready] ?? 0
-  }
-
-  private figures(type: number): Float64Array {
-    let deltas = this.tally.get(type)
-    if (!deltas) {
-      deltas = new Float64Array(columns.length)
-      this.tally.set(type, deltas)
-    }
-    return deltas
+    return this.tally.get(type)?.[figureAt.ready] ?? 0
   }
 
   private flushFigures(): void {
@@ -242,8 +258,4 @@ export class Session {
     }
     this.batches.clear()
   }
-}
-
-function add(deltas: Float64Array, index: number, delta: number): void {
-  deltas[index] = (deltas[index] ?? 0) + delta
 }

@@ -1,12 +1,9 @@
 // Every statement that writes tasks, prepared once for each connection.
 import type { Database, Statement } from 'better-sqlite3'
 
-/** State numbers as stored; index + 1 in `states`. */
-export const code = { scheduled: 1, waiting: 2, ready: 3, leased: 4, dead: 5 } as const
-
-/** What the settling statements need to know of a task, in this order everywhere. */
-const held = `id, queue, type, state, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence,
-  worker, claimedAt, priority`
+/** What the settling statements need to know of a task. */
+const held = `id, queue, type, state, place, key, slot, batch, dedupKey, number, spent, releases, deaths, flags, fence,
+  worker, claimedAt, priority, moveTo`
 
 /** Parameters stand in the order of the text; what changes comes first, what it is found by comes last. */
 export const sql = {
@@ -53,16 +50,6 @@ export const sql = {
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
   heldBy: `select ${held} from piecework_task indexed by piecework_task_leased where state = 4 and worker = ?`,
-  schedule: `update piecework_task set state = 1, wakeAt = ?, dueAt = ?, place = ?, nonce = null, worker = null,
-    progress = null where id = ?`,
-  snooze: `update piecework_task set state = 1, wakeAt = ?, dueAt = ?, nonce = null, worker = null, spent = ?,
-    releases = ? where id = ?`,
-  giveBack: `update piecework_task set state = 3, wakeAt = null, nonce = null, worker = null, spent = ?, releases = ?
-    where id = ?`,
-  // The nonce stays: the receipt is lapsed, and its worker tells whether it may still extend.
-  lapse: 'update piecework_task set state = 3, wakeAt = null, worker = ?, deaths = ? where id = ?',
-  kill: `update piecework_task set state = 5, wakeAt = null, wallAt = null, nonce = null, worker = null, slot = ?,
-    deaths = ?, deadlineAt = null where id = ?`,
   addDead: `insert into piecework_dead (task, type, reason, code, error, fingerprint, deadAt)
     values (?, ?, ?, ?, ?, ?, ?)`,
   dropDead: 'delete from piecework_dead where task = ?',
@@ -72,8 +59,6 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   dropLapse: `delete from piecework_history where task = ? and number = ? and outcome = 'expired'`,
   dropHistory: 'delete from piecework_history where task = ?',
-  extend: 'update piecework_task set state = 4, wakeAt = ?, progress = coalesce(?, progress) where id = ?',
-  askCancel: 'update piecework_task set flags = flags | 1 where id = ?',
 
   dueTasks: `select ${held} from piecework_task indexed by piecework_task_scheduled
     where state = 1 and wakeAt <= ? order by wakeAt, id limit ?`,
@@ -84,7 +69,6 @@ export const sql = {
     where state = 4 and wakeAt <= ? order by wakeAt limit ?`,
   pastDeadline: `select ${held} from piecework_task indexed by piecework_task_deadline
     where deadlineAt is not null and state < 4 and deadlineAt <= ? order by deadlineAt limit ?`,
-  mature: 'update piecework_task set state = ?, wakeAt = null, wallAt = null where id = ?',
   oldestHead: `select dueAt as at from piecework_task indexed by piecework_task_ready
     where type = ? and state = 3 order by place, id limit 1`,
   oldestOfAll:
@@ -109,13 +93,7 @@ export const sql = {
   firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2`,
   edit: 'update piecework_task set payload = ? where id = ?',
-  askMove: 'update piecework_task set flags = flags | 4, moveTo = ? where id = ?',
-  moveTo: 'select moveTo from piecework_task where id = ?',
-  move: `update piecework_task set queue = ?, type = ?, state = ?, dedupKey = ?, slot = 0, nonce = null, worker = null,
-    flags = flags & ~4, moveTo = null where id = ?`,
   moveDead: 'update piecework_dead set type = ? where task = ?',
-  redrive: `update piecework_task set state = ?, place = ?, dueAt = ?, spent = 0, releases = 0, deaths = 0, slot = 0,
-    dedupKey = ? where id = ?`,
 
   takeDedup: 'insert into piecework_dedup (queue, dedupKey, task) values (?, ?, ?) on conflict do nothing',
   dedupOf: 'select task, endsAt from piecework_dedup where queue = ? and dedupKey = ?',
@@ -178,21 +156,25 @@ export function headsSql(types: number): string {
 
 export type Statements = { readonly [Name in keyof typeof sql]: Statement<unknown[]> } & {
   heads(types: number): Statement<unknown[]>
+  /** Writes a task, which its id, the last parameter, names. */
+  put(set: string): Statement<unknown[]>
 }
 
-/** Prepares every statement on a connection whose tables exist. */
+/** Prepares every statement on a connection whose tables exist; those of many shapes at the first use of each. */
 export function prepareAll(db: Database): Statements {
-  const heads = new Map<number, Statement<unknown[]>>()
   const prepared = Object.fromEntries(Object.entries(sql).map(([name, text]) => [name, db.prepare(text)]))
-  return {
-    ...prepared,
-    heads(types: number) {
-      let statement = heads.get(types)
-      if (!statement) {
-        statement = db.prepare(headsSql(types)).raw(true)
-        heads.set(types, statement)
-      }
-      return statement
-    },
-  } as Statements
+  const heads = remembered((types: number) => db.prepare(headsSql(types)).raw(true))
+  const put = remembered((set: string) => db.prepare(`update piecework_task set ${set} where id = ?`))
+  return { ...prepared, heads, put } as Statements
+}
+
+function remembered<Shape>(make: (shape: Shape) => Statement<unknown[]>): (shape: Shape) => Statement<unknown[]> {
+  const made = new Map<Shape, Statement<unknown[]>>()
+  return (shape) => {
+    const known = made.get(shape)
+    if (known) return known
+    const statement = make(shape)
+    made.set(shape, statement)
+    return statement
+  }
 }

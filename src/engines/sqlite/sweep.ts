@@ -1,13 +1,9 @@
 // Ends leases whose time is over, matures what is due, buries what passed its deadline, prunes what is old.
 import type { Swept } from '../../engine/contract.js'
-import { states } from '../../task/lifecycle.js'
+import { giveUp, mature, passDeadline } from '../endings.js'
+import type { HeldRow } from '../ledger.js'
 import { moveOn } from './move.js'
-import { cancelAsked, dropsAtDeadline, type HeldRow } from './rows.js'
 import type { Session } from './session.js'
-import { cancelled, end, ended, exhausted, history } from './settle.js'
-import { code } from './statements.js'
-
-const lost = (text: string) => ({ code: 'PW_LEASE_LOST', text })
 
 /**
  * The whole sweep. `dead` are the workers (ids) found dead before this transaction; `crash` says that they died
@@ -32,71 +28,28 @@ export function sweep(s: Session, max: number, dead: readonly number[], crash: b
 export function sweepDue(s: Session, max: number): { matured: number; expired: number; promoted: number } {
   const due = s.q.dueTasks.all(s.now, max) as HeldRow[]
   let matured = 0
-  for (const row of due) if (mature(s, row)) matured++
+  for (const row of due) if (ripe(s, row)) matured++
   const over = s.q.endedLeases.all(s.now, max) as HeldRow[]
-  for (const row of over) {
-    giveUp(s, row, 'expire', row.worker, row.deaths, 'The lease ended before the delivery was settled.')
-  }
+  for (const row of over) if (giveUp(s, row, 'expire') !== 'cancelled') moveOn(s, row)
   const promoted = due.length + over.length > 0 ? s.promoteLanes().size : 0
   return { matured, expired: over.length, promoted }
 }
 
-function mature(s: Session, row: HeldRow): boolean {
+function ripe(s: Session, row: HeldRow): boolean {
   const { wallAt } = s.q.wallOf.get(row.id) as { wallAt: number | null }
   const early = wallAt === null ? 0 : wallAt - s.clock.wallMs()
-  if (early > 0) {
-    // The wall clock was set back: it decides for an instant that was given on it.
-    s.q.setWake.run(s.now + Math.ceil(early), row.id)
-    return false
-  }
-  const waits = row.key !== null && row.slot === 0
-  s.q.mature.run(waits ? code.waiting : code.ready, row.id)
-  s.count('due', row.type, 'scheduled', waits ? 'waiting' : 'ready')
-  if (row.key !== null && waits) s.touchLane(row.queue, row.key)
-  return true
+  // The wall clock was set back: it decides for an instant that was given on it.
+  if (early > 0) s.q.setWake.run(s.now + Math.ceil(early), row.id)
+  else mature(s, row)
+  return early <= 0
 }
 
 /** Ends every lease of a worker that died and forgets the worker; answers how many deliveries that ended. */
 function bury(s: Session, worker: number, crash: boolean): number {
   const rows = s.q.heldBy.all(worker) as HeldRow[]
-  for (const row of rows) {
-    giveUp(s, row, 'die', null, row.deaths + (crash ? 0 : 1), 'The worker that held the task died.')
-  }
+  for (const row of rows) if (giveUp(s, row, 'die', crash) !== 'cancelled') moveOn(s, row)
   s.q.leave.run(worker)
   return rows.length
-}
-
-/** One delivery ended by time or death: back to its old place, or dead when it was the last one to spend. */
-function giveUp(
-  s: Session,
-  row: HeldRow,
-  event: 'expire' | 'die',
-  worker: number | null,
-  deaths: number,
-  text: string,
-): void {
-  history(s, row, event === 'expire' ? 'expired' : 'died', lost(text))
-  s.countBatch(row.batch, 'returned')
-  if (row.flags & cancelAsked) return void cancelled(s, event, row)
-  const spent = exhausted(s, row)
-  if (spent) end(s, event, { ...row, deaths }, 'spent', lost(text))
-  else {
-    s.q.lapse.run(worker, deaths, row.id)
-    s.count(event, row.type, 'leased', 'ready')
-  }
-  moveOn(s, row, spent ? 'dead' : 'ready')
-}
-
-function passDeadline(s: Session, row: HeldRow): void {
-  const from = states[row.state - 1] as 'scheduled' | 'waiting' | 'ready'
-  if (row.flags & dropsAtDeadline) {
-    s.q.remove.run(row.id)
-    s.count('cancel', row.type, from, null)
-    s.countBatch(row.batch, 'cancelled')
-    ended(s, row, true)
-  } else {
-    end(s, 'deadline', row, 'deadline', { code: null, text: 'The deadline passed before the task was done.' }, from)
-  }
 }
 
 /** Jumps of the wall clock below this are left to the next look at each task that was due on it. */

@@ -1,22 +1,9 @@
 // The workers a store knows: joining, beating, leaving, and finding out which of them died.
 import type { WorkerInfo } from '../../engine/contract.js'
+import { type Receipt, receiptText } from '../receipt.js'
+import type { WorkerRow } from '../shown.js'
 import type { Liveness } from './liveness.js'
-import { type Receipt, receiptText } from './rows.js'
 import type { Session } from './session.js'
-
-export interface WorkerRow {
-  id: number
-  name: string
-  host: string
-  pid: number
-  bootId: string
-  proof: string | null
-  queues: string
-  concurrency: number
-  busy: number
-  prefetched: number
-  aliveAt: number
-}
 
 export function join(s: Session, info: WorkerInfo, proof: string | null): void {
   const { worker, host, pid, bootId, queues, concurrency, busy, prefetched } = info

@@ -1,6 +1,6 @@
 // Names a kind of failure, so that thousands of dead letters group into the few errors behind them.
 import { createHash } from 'node:crypto'
-import type { ErrorText } from '../../engine/contract.js'
+import type { ErrorText } from '../engine/contract.js'
 
 /** 12 hex digits of the code and the first line of the text without its numbers, ids, quoted values and paths. */
 export function fingerprint(reason: string, error: ErrorText | null): string {

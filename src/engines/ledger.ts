@@ -1,0 +1,124 @@
+// What one transaction does to tasks: the figures it gathers, alike everywhere, and the rows as an engine writes them.
+import type { ErrorText } from '../engine/contract.js'
+import { assert } from '../ground/assert.js'
+import type { Random } from '../ground/clock.js'
+import { allows, type LifeEvent, lifecycle, type State, states, totals } from '../task/lifecycle.js'
+import type { HistoryRecord } from '../task/records.js'
+import type { Names } from './names.js'
+
+/** What a decision reads of a task. */
+export interface HeldRow {
+  id: number
+  queue: number
+  type: number
+  state: number
+  place: number
+  key: string | null
+  slot: number
+  batch: number | null
+  dedupKey: string | null
+  number: number
+  spent: number
+  releases: number
+  deaths: number
+  flags: number
+  fence: number
+  worker: number | null
+  claimedAt: number | null
+  priority: number
+  moveTo: number | null
+}
+
+/** What a decision writes of a task. */
+export interface Changes {
+  queue?: number
+  type?: number
+  state?: number
+  place?: number
+  dueAt?: number
+  wakeAt?: number | null
+  deadlineAt?: null
+  spent?: number
+  releases?: number
+  deaths?: number
+  /** Null: no receipt acts any more. */
+  nonce?: null
+  worker?: number | null
+  slot?: number
+  flags?: number
+  dedupKey?: string | null
+  moveTo?: number | null
+  progress?: string | null
+}
+
+/** The columns of a type's figures, in this order wherever they stand in a row. */
+export const figureColumns = [...states, ...totals] as const
+type Figure = (typeof figureColumns)[number]
+/** Where each of them stands. */
+export const figureAt = Object.fromEntries(figureColumns.map((name, i) => [name, i])) as Record<Figure, number>
+
+/** The columns of a batch's figures, in this order. */
+export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned'] as const
+type BatchFigure = (typeof batchColumns)[number]
+
+export abstract class Ledger {
+  /** Instant of this transaction on the engine's clock, ms. */
+  abstract readonly now: number
+  abstract readonly random: Random
+  abstract readonly catalog: Names
+  /** Keys that may have a free slot or a new first: the promotion that follows fills the slots. */
+  readonly lanes = new Map<string, { queue: number; key: string }>()
+  protected readonly tally = new Map<number, Float64Array>()
+  protected readonly batches = new Map<number, Float64Array>()
+
+  /** Changes the row, here and in the store. */
+  abstract change(row: HeldRow, to: Changes): void
+  /** The task is gone: its row, its history and its dead letter; no receipt acts any more. */
+  abstract remove(row: HeldRow): void
+  abstract setPayload(row: HeldRow, payload: string): void
+  /** Keeps what became of one delivery. */
+  abstract addHistory(row: HeldRow, outcome: HistoryRecord['outcome'], error: ErrorText | null): void
+  abstract addDead(row: HeldRow, reason: string, error: ErrorText | null): void
+  abstract dropDead(row: HeldRow): void
+  /** The dead letter goes with its task to another type. */
+  abstract moveDead(row: HeldRow, type: number): void
+  /** The task gives its dedup key up, at once or at `endsAt`. */
+  abstract freeDedup(row: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void
+  /** Notes that the type's tasks are no longer claimed in the order they became due. */
+  abstract mix(type: number): void
+
+  /** Counts one step of a task's life, `into` another type or its own; every write of a state goes with one call. */
+  count(event: LifeEvent, type: number, from: State | null, to: State | null, into = type): void {
+    assert(allows(event, from, to), `the life cycle has ${event} from ${from} to ${to}`)
+    const deltas = deltasOf(this.tally, type, figureColumns)
+    if (from !== null) add(deltas, figureAt[from], -1)
+    if (to !== null) add(into === type ? deltas : deltasOf(this.tally, into, figureColumns), figureAt[to], 1)
+    const total = lifecycle[event].counts
+    if (total !== null) add(deltas, figureAt[total], 1)
+  }
+
+  figure(type: number, name: Figure, n: number): void {
+    add(deltasOf(this.tally, type, figureColumns), figureAt[name], n)
+  }
+
+  countBatch(batch: number | null, name: BatchFigure, n = 1): void {
+    if (batch !== null) add(deltasOf(this.batches, batch, batchColumns), batchColumns.indexOf(name), n)
+  }
+
+  touchLane(queue: number, key: string | null): void {
+    if (key !== null) this.lanes.set(`${queue} ${key}`, { queue, key })
+  }
+}
+
+function deltasOf(sums: Map<number, Float64Array>, of: number, columns: readonly string[]): Float64Array {
+  let deltas = sums.get(of)
+  if (!deltas) {
+    deltas = new Float64Array(columns.length)
+    sums.set(of, deltas)
+  }
+  return deltas
+}
+
+function add(deltas: Float64Array, index: number, n: number): void {
+  deltas[index] = (deltas[index] ?? 0) + n
+}

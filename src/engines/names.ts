@@ -1,0 +1,97 @@
+// What a process remembers of queues and types: names as numbers, and the policies in force.
+import { effectivePolicy, type Policy, storedPolicy } from '../task/limits.js'
+import type { QueueRow } from './named.js'
+
+export interface TypeRow {
+  id: number
+  queue: number
+  name: string
+  pausedAt: number | null
+  /** 1: places and due instants of its tasks may be in different orders. */
+  mixed: number
+}
+
+/** A cache of small tables; each engine fills it, and knows when it is stale. */
+export class Names {
+  private readonly queues = new Map<string, QueueRow>()
+  private readonly queuesById = new Map<number, QueueRow>()
+  private readonly types = new Map<number, TypeRow>()
+  private readonly typesByQueue = new Map<number, Map<string, TypeRow>>()
+  private readonly policies = new Map<number, Policy>()
+  protected readonly batches = new Map<number, string>()
+
+  queue(name: string): QueueRow | undefined {
+    return this.queues.get(name)
+  }
+
+  queueById(id: number): QueueRow {
+    return this.queuesById.get(id) as QueueRow
+  }
+
+  policyOf(queue: number): Policy {
+    let policy = this.policies.get(queue)
+    if (!policy) {
+      const row = this.queueById(queue)
+      policy = effectivePolicy(storedPolicy(row.code), storedPolicy(row.operator))
+      this.policies.set(queue, policy)
+    }
+    return policy
+  }
+
+  type(queue: number, name: string): TypeRow | undefined {
+    return this.typesByQueue.get(queue)?.get(name)
+  }
+
+  typeById(id: number): TypeRow | undefined {
+    return this.types.get(id)
+  }
+
+  typesOf(queue: number): Iterable<TypeRow> {
+    return this.typesByQueue.get(queue)?.values() ?? []
+  }
+
+  /** The types (ids) of a queue that a claim may look at: of these names or all, without the paused ones. */
+  claimable(queue: number, names: readonly string[] | null): number[] {
+    const found: number[] = []
+    const rows = names === null ? this.typesOf(queue) : names.map((name) => this.type(queue, name))
+    for (const row of rows) if (row && row.pausedAt === null) found.push(row.id)
+    return found
+  }
+
+  /** The name of the same type in another queue; tasks of no type of their own have none there either. */
+  nameThere(type: number, queue: string): string {
+    const { name, queue: own } = this.typeById(type) as TypeRow
+    return name === this.queueById(own).name ? queue : name
+  }
+
+  /** The names of the queues of these types. */
+  queuesOf(types: Iterable<number>): Set<string> {
+    const names = new Set<string>()
+    for (const id of types) {
+      const type = this.typeById(id)
+      if (type) names.add(this.queueById(type.queue).name)
+    }
+    return names
+  }
+
+  protected keep(queues: readonly QueueRow[], types: readonly TypeRow[]): void {
+    for (const map of [this.queues, this.queuesById, this.types, this.typesByQueue, this.policies]) map.clear()
+    this.batches.clear()
+    for (const row of queues) this.keepQueue(row)
+    for (const row of types) this.keepType(row)
+  }
+
+  protected keepQueue(row: QueueRow): QueueRow {
+    this.policies.delete(row.id)
+    this.queues.set(row.name, row)
+    this.queuesById.set(row.id, row)
+    return row
+  }
+
+  protected keepType(row: TypeRow): TypeRow {
+    this.types.set(row.id, row)
+    const names = this.typesByQueue.get(row.queue) ?? new Map<string, TypeRow>()
+    this.typesByQueue.set(row.queue, names.set(row.name, row))
+    return row
+  }
+}

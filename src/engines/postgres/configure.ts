@@ -1,0 +1,99 @@
+// Named things on PostgreSQL: queues with their policy layers, types and batches, each change with its audit row.
+import type { Kind, Patch } from '../../engine/contract.js'
+import type { BatchRecord, QueueRecord } from '../../task/records.js'
+import {
+  type BatchWhole,
+  batchRecord,
+  batchUnknown,
+  cannotConfigure,
+  patchedBatch,
+  patchedQueue,
+  type QueueRow,
+  queueRecord,
+  typeNamed,
+} from '../named.js'
+import { clean, type Session } from './session.js'
+
+export async function configure(
+  s: Session,
+  kind: Kind,
+  name: string,
+  patch: Patch | null,
+  actor: string,
+): Promise<Patch> {
+  if (kind === 'queue' && patch !== null) return { ...(await configureQueue(s, name, patch, actor)) }
+  if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
+  if (kind === 'batch') {
+    return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
+  }
+  throw cannotConfigure(kind, patch)
+}
+
+export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
+  s.send(s.q.addAudit, s.now, clean(actor), action, clean(subject), JSON.stringify(details))
+}
+
+async function settingsChanged(s: Session): Promise<void> {
+  const [row] = await s.run<{ settings: number }>(s.q.bumpSettings)
+  await s.catalog.load(s.link, row?.settings ?? -1)
+}
+
+async function configureQueue(s: Session, name: string, patch: Patch, actor: string): Promise<QueueRecord> {
+  if (!s.catalog.queue(name)) {
+    await s.run(s.q.addQueues, [[name], s.now])
+    await settingsChanged(s)
+  }
+  const { row, difference } = patchedQueue(s.catalog.queue(name) as QueueRow, patch, s.now)
+  if (difference !== null) {
+    await s.run(s.q.setQueue, [row.pausedAt, row.code, row.operator, row.id])
+    audit(s, actor, 'configure queue', name, difference)
+    await settingsChanged(s)
+  }
+  return queueRecord(row, 0)
+}
+
+/** Pauses or resumes one type. */
+async function configureType(s: Session, name: string, patch: Patch, actor: string): Promise<Patch> {
+  const type = typeNamed(s.catalog, name)
+  const pausedAt = patch.paused ? (type.pausedAt ?? s.now) : null
+  await s.run(s.q.setType, [pausedAt, type.id])
+  audit(s, actor, pausedAt === null ? 'resume type' : 'pause type', `${type.queueName}/${type.name}`, {})
+  await settingsChanged(s)
+  return { queue: type.queueName, type: type.name, paused: pausedAt !== null }
+}
+
+/** A batch with its deltas; `movedAt` is when its figures moved last. */
+export type BatchSum = Omit<BatchWhole, 'finishedAt'> & { movedAt: number | null }
+
+export function batchOf(row: BatchSum): BatchRecord {
+  const open = row.total - row.done - row.dead - row.cancelled
+  return batchRecord({ ...row, finishedAt: open === 0 && row.total > 0 ? row.movedAt : null }, 0)
+}
+
+const wholeBatch = async (s: Session, name: string) =>
+  (await s.run<BatchSum>(s.q.batches, [name, 0, 1]))[0] as BatchSum | undefined
+
+/** A sealed batch takes no more tasks. */
+async function configureBatch(s: Session, name: string, patch: Patch, actor: string): Promise<BatchRecord> {
+  await s.flush()
+  await s.run(s.q.addBatches, [[name], s.now])
+  // Without a change of the seal there is no need to wait for those who are just adding tasks.
+  const [lock] = patch.sealed === undefined ? [] : await s.run<{ info: string }>(s.q.lockBatch, [name])
+  const row = (await wholeBatch(s, name)) as BatchSum
+  const { info, sealedAt, sealed } = patchedBatch({ ...row, info: lock?.info ?? row.info }, patch, s.now)
+  await s.run(s.q.setBatch, [sealedAt, info, row.id])
+  if (sealed) audit(s, actor, 'seal batch', name, {})
+  return batchOf((await wholeBatch(s, name)) as BatchSum)
+}
+
+/** Its tasks stay and keep a number that means nothing any more: numbers are never given twice. */
+async function forgetBatch(s: Session, name: string, actor: string): Promise<Patch> {
+  await s.flush()
+  await s.run(s.q.lockBatch, [name])
+  const row = await wholeBatch(s, name)
+  if (!row) throw batchUnknown(name)
+  await s.run(s.q.forgetBatch, [row.id])
+  audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
+  await settingsChanged(s)
+  return { ...batchOf(row) }
+}

@@ -1,0 +1,360 @@
+// The PostgreSQL engine: many machines, one writing connection a process; each verb is a call in a shared transaction.
+import type {
+  Amended,
+  Change,
+  ClaimAsk,
+  Claimed,
+  Descriptor,
+  Engine,
+  Enqueued,
+  Figures,
+  Filter,
+  Held,
+  Kind,
+  NewTask,
+  Page,
+  Patch,
+  Swept,
+  Traits,
+  Verdict,
+  WorkerInfo,
+} from '../../engine/contract.js'
+import type { Clock, Random } from '../../ground/clock.js'
+import { PieceworkError } from '../../ground/errors.js'
+import type { Outcome } from '../../task/lifecycle.js'
+import { amend, type Wanted } from './amend.js'
+import { Asked } from './asked.js'
+import { Catalog } from './catalog.js'
+import { claim, keep, Marks, requestName } from './claim.js'
+import { configure } from './configure.js'
+import { enqueue, nameAll, nameTypes, withPromoted } from './enqueue.js'
+import { translated } from './errors.js'
+import { type ClientPool, driver, type Executor, Link, Links, type LinksOptions } from './link.js'
+import { type Liveness, leasesOnly, SessionLiveness } from './liveness.js'
+import { measure } from './measure.js'
+import { quoted } from './schema.js'
+import { select } from './select.js'
+import { enter, Session } from './session.js'
+import { extend, settle } from './settle.js'
+import { type Statements, statementsIn } from './statements.js'
+import { lockClassOf, migrateStore } from './store.js'
+import { Sweeper } from './sweeper.js'
+import { type Call, Turn } from './turn.js'
+import { Wake } from './wake.js'
+import { Beats, join } from './workers.js'
+
+export interface PostgresOptions extends LinksOptions {
+  /** The schema that holds the store; default `piecework`. */
+  schema?: string | undefined
+  /** Make the schema when it is missing; default true. */
+  create?: boolean | undefined
+  /** How long claims may start at a remembered place before they look at everything, ms; default 250. */
+  rescanEveryMs?: number | undefined
+  /** Replaces the session locks by which dead processes are known, for simulations. */
+  proofs?: Liveness | undefined
+}
+
+interface Ports {
+  clock: Clock
+  random: Random
+}
+
+/** The engine over a database, by URL or through a caller's pool; not yet opened. */
+export const postgresEngine = (
+  source: { url: string } | { pool: ClientPool },
+  ports: Ports,
+  options: PostgresOptions = {},
+): Engine => new PostgresEngine(source, ports, options)
+
+/** Everything that exists between open and close. */
+interface Opened {
+  links: Links
+  turn: Turn
+  wake: Wake
+  beats: Beats
+  liveness: Liveness
+  sweeper: Sweeper
+  marks: Marks
+  asked: Asked
+}
+
+class PostgresEngine implements Engine {
+  readonly traits: Traits
+  private readonly schema: string
+  private readonly q: Statements
+  private readonly catalog: Catalog
+  private opened: Opened | null = null
+  private opening: Promise<void> | null = null
+
+  constructor(
+    private readonly source: { url: string } | { pool: ClientPool },
+    private readonly ports: Ports,
+    private readonly options: PostgresOptions,
+  ) {
+    this.schema = options.schema ?? 'piecework'
+    this.q = statementsIn(this.schema)
+    this.catalog = new Catalog(this.q)
+    this.traits = { transactions: 'async', liveness: 'lock', wake: 'push', threads: 'url' in source }
+  }
+
+  open(): Promise<void> {
+    this.opening ??= this.start().catch((error) => {
+      this.opening = null
+      throw error
+    })
+    return this.opening
+  }
+
+  async close(): Promise<void> {
+    const { opened } = this
+    this.opened = null
+    this.opening = null
+    if (!opened) return
+    await opened.turn.settled()
+    opened.wake.close()
+    opened.liveness.drop()
+    opened.links.close()
+  }
+
+  async migrate(dryRun: boolean): Promise<string[]> {
+    await driver()
+    const links = new Links(this.source, this.options, this.ports.clock)
+    try {
+      return await this.migrateOver(links, dryRun, true)
+    } finally {
+      links.close()
+    }
+  }
+
+  descriptor(): Descriptor | null {
+    if (!('url' in this.source)) return null
+    const { connectMs, statementMs } = this.options
+    return { engine: 'postgres', url: this.source.url, schema: this.schema, create: false, connectMs, statementMs }
+  }
+
+  async enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]> {
+    if (tx !== undefined) {
+      await this.use().links.use((link) => nameAll(link, this.q, this.catalog, tasks))
+      return this.within(tx, (s) => enqueue(s, tasks))
+    }
+    const request = requestId === null ? null : requestName('enqueue', requestId)
+    return this.call({
+      before: async (link) => {
+        // What was answered before makes no names again: a batch may have been sealed or forgotten since.
+        if (request !== null) {
+          const { nowUs } = await enter(link, this.q)
+          if ((await link.run(this.q.answerOf, [request, Math.floor(nowUs / 1000)])).length > 0) return
+        }
+        await nameAll(link, this.q, this.catalog, tasks)
+      },
+      work: (s) => answered(s, request, () => enqueue(s, tasks)),
+      promoted: (answers, ids, s) => {
+        const now = withPromoted(answers, ids)
+        if (request !== null && ids.size > 0) s.send(this.q.setAnswer, request, JSON.stringify(now))
+        return now
+      },
+      repeatable: request !== null,
+      items: tasks.length,
+    })
+  }
+
+  async claim(ask: ClaimAsk): Promise<Claimed> {
+    const { wake, marks, asked } = this.use()
+    const { worker, requestId, wants } = ask
+    if (requestId === null || asked.isNew(worker, requestId)) {
+      const quiet = wake.quiet(wants.map((want) => want.queue))
+      if (quiet) return { deliveries: [], ...quiet, blockedBy: [] }
+    }
+    if (requestId !== null) asked.sent(worker, requestId)
+    const items = wants.reduce((sum, want) => sum + want.max, 0)
+    return this.call({
+      work: (s) => claim(s, ask, marks),
+      repeatable: requestId !== null,
+      items,
+      // A first delivery that a crash forgets is handed out again; a task handed out before must keep its new fence.
+      relaxed: ({ deliveries }) => deliveries.every((delivery) => delivery.number === 1),
+    })
+  }
+
+  settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
+    if (tx !== undefined) return this.within(tx, (s) => settleWithin(s, verdicts))
+    const request = by.flush === null ? null : requestName('settle', by.worker, by.flush)
+    return this.call({
+      work: (s) => answered(s, request, () => settle(s, verdicts)),
+      repeatable: request !== null,
+      items: verdicts.length,
+    })
+  }
+
+  extend(
+    _worker: string,
+    asks: readonly { receipt: string; leaseMs: number; progress?: string | undefined }[],
+  ): Promise<Held[]> {
+    let looks = 0
+    const work = (s: Session) => extend(s, asks, ++looks < extendLooks)
+    return this.call({ work, items: asks.length, relaxed: () => true })
+  }
+
+  async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
+    const { beats, liveness, asked } = this.use()
+    if (event === 'join') asked.joined(info.worker)
+    if (event === 'leave') asked.left(info.worker)
+    if (event === 'beat') {
+      const { alive, cancelled, proof } = await beats.beat(info)
+      // The heartbeat's thread holds the proof as well: its loop is never blocked when a lost session must lock again.
+      if (proof !== null) await liveness.hold(proof)
+      return { alive, cancelled }
+    }
+    const proof = event === 'join' ? await liveness.hold(null) : null
+    if (event === 'leave') beats.forget(info.worker)
+    return this.call({
+      work: async (s) => {
+        if (event === 'join') await join(s, info, proof)
+        else await s.run(this.q.leave, [info.worker])
+        return { alive: event === 'join', cancelled: [] }
+      },
+      repeatable: true,
+    })
+  }
+
+  sweep(max: number): Promise<Swept> {
+    return this.use().sweeper.sweep(max)
+  }
+
+  wait(queues: readonly string[], ms: number, signal: AbortSignal): Promise<boolean> {
+    return this.use().wake.wait(queues, ms, signal)
+  }
+
+  configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> {
+    return this.call({ work: (s) => configure(s, kind, name, patch, actor) })
+  }
+
+  select(kind: Kind, filter: Filter, cursor: string | null): Promise<Page> {
+    return this.read((s) => select(s, kind, filter, cursor))
+  }
+
+  amend(filter: Filter, change: Change, actor: string, bounds: { max: number; dryRun: boolean }): Promise<Amended> {
+    const wanted: Wanted[] = []
+    return this.call({
+      before: (link) => nameTypes(link, this.q, this.catalog, wanted.splice(0)),
+      work: (s) => amend(s, filter, change, actor, { ...bounds, wanted }),
+      items: bounds.max,
+    })
+  }
+
+  /** Everything that another connection can see is on the server's disk: `durable` has nothing to wait for. */
+  measure(queues: readonly string[] | null): Promise<Figures> {
+    return this.read((s) => measure(s, queues))
+  }
+
+  private async start(): Promise<void> {
+    await driver()
+    const { clock, random } = this.ports
+    const links = new Links(this.source, this.options, clock)
+    try {
+      await this.migrateOver(links, false, this.options.create !== false)
+    } catch (error) {
+      links.close()
+      throw error
+    }
+    if (!links.sessions) Object.assign(this.traits, { liveness: 'lease', wake: 'poll' })
+    const { q, catalog, schema } = this
+    const lockClass = lockClassOf(schema)
+    const marks = new Marks(clock, this.options.rescanEveryMs ?? 250)
+    const wake = new Wake(links, q, clock, random, schema)
+    const woken = (types: ReadonlyMap<number, number>) => {
+      marks.lower(types)
+      wake.signal(catalog.queuesOf(types.keys()))
+    }
+    const turn = new Turn({ links, q, schema: quoted(schema), catalog, clock, random, lockClass, woken })
+    const liveness = this.options.proofs ?? (links.sessions ? new SessionLiveness(links, q, clock) : leasesOnly)
+    const beats = new Beats(q, clock, (work) => links.use(work))
+    const sweeper = new Sweeper({ links, q, turn, liveness, lockClass })
+    this.opened = { links, turn, wake, beats, liveness, sweeper, marks, asked: new Asked() }
+  }
+
+  private async migrateOver(links: Links, dryRun: boolean, create: boolean): Promise<string[]> {
+    const { schema } = this
+    try {
+      return await links.use((link) => migrateStore(link, { schema, name: links.name, dryRun, create }))
+    } catch (error) {
+      throw translated(error, links.name)
+    }
+  }
+
+  private use(): Opened {
+    if (!this.opened) throw new PieceworkError('PW_CLOSED', 'This PostgreSQL store is not open.')
+    return this.opened
+  }
+
+  private async call<T>(call: Call<T>): Promise<T> {
+    return this.use().turn.run(call)
+  }
+
+  /** Runs reads in one snapshot. */
+  private async read<T>(work: (s: Session) => Promise<T>): Promise<T> {
+    const { links } = this.use()
+    try {
+      return await links.use(async (link) => {
+        const begin = () => link.say('begin isolation level repeatable read read only')
+        const [, row] = await link.all([begin, () => enter(link, this.q)])
+        const { nowUs, settings } = row as { nowUs: number; settings: number }
+        await this.catalog.validFor(settings, link)
+        const answer = await work(this.session(link, nowUs, false))
+        await link.say('commit')
+        return answer
+      })
+    } catch (error) {
+      throw translated(error, links.name)
+    }
+  }
+
+  /** Runs `work` in the transaction that the caller began on this client. */
+  private async within<T>(tx: unknown, work: (s: Session) => Promise<T>): Promise<T> {
+    const { links } = this.use()
+    const executor = tx as Executor | null
+    if (typeof executor !== 'object' || typeof executor?.query !== 'function') {
+      throw new PieceworkError('PW_TX_UNSUPPORTED', 'On PostgreSQL `tx` is a client of pg with an open transaction.')
+    }
+    try {
+      const { nowUs } = await links.use(async (link) => {
+        const row = await enter(link, this.q)
+        await this.catalog.validFor(row.settings, link)
+        return row
+      })
+      const s = this.session(new Link(executor, { pipelined: false, named: false }), nowUs, true)
+      const answer = await work(s)
+      // Nobody sees the keys before the caller commits: whoever finds these notes then promotes.
+      for (const { queue, key } of s.lanes.values()) s.add(this.q.addLanes, queue, key)
+      await s.flush()
+      return answer
+    } catch (error) {
+      throw translated(error, links.name)
+    }
+  }
+
+  private session(link: Link, nowUs: number, foreign: boolean): Session {
+    return new Session(link, this.q, this.catalog, this.ports.random, quoted(this.schema), nowUs, foreign)
+  }
+}
+
+/** How often an extension comes again for a row that somebody else has locked: some 100 ms. */
+const extendLooks = 20
+
+/** The stored answer of an earlier call with this request name, or a new one that is stored with it. */
+async function answered<T>(s: Session, request: string | null, work: () => Promise<T>): Promise<T> {
+  if (request === null) return work()
+  const [kept] = await s.run<{ answer: string }>(s.q.answerOf, [request, s.now])
+  if (kept) return JSON.parse(kept.answer) as T
+  const answer = await work()
+  await keep(s, request, answer)
+  return answer
+}
+
+async function settleWithin(s: Session, verdicts: readonly Verdict[]): Promise<Outcome[]> {
+  const outcomes = await settle(s, verdicts)
+  const at = outcomes.indexOf('stale')
+  if (at < 0) return outcomes
+  const { receipt } = verdicts[at] as Verdict
+  throw new PieceworkError('PW_LEASE_LOST', `The receipt ${receipt} no longer holds its task.`, { receipt })
+}

@@ -1,0 +1,212 @@
+// Puts new tasks into the store: names first, then numbers, identities, dedup keys, and one statement for all rows.
+import type { Enqueued, NewTask } from '../../engine/contract.js'
+import { arrivalOf } from '../arrival.js'
+import { batchSealed } from '../named.js'
+import { code, dropsAtDeadline, stateOf } from '../receipt.js'
+import type { Catalog } from './catalog.js'
+import type { Link } from './link.js'
+import { clean, enter, type Session } from './session.js'
+import { newColumns, type Statements } from './statements.js'
+
+/**
+ * Makes the queues, types and batches that are not there yet, in commits of their own, so that no transaction of a
+ * caller holds a name that others wait for; throws PW_BATCH_SEALED before anything is made.
+ */
+export async function nameAll(link: Link, q: Statements, catalog: Catalog, tasks: readonly NewTask[]): Promise<void> {
+  const batches = [...new Set(tasks.flatMap((task) => task.batch ?? []))]
+  if (batches.length > 0) {
+    const rows = await link.run<{ name: string; sealedAt: number | null }>(q.batchesByName, [batches])
+    const sealed = rows.find((row) => row.sealedAt !== null)
+    if (sealed) throw batchSealed(sealed.name)
+    const missing = batches.filter((name) => !rows.some((row) => row.name === name))
+    if (missing.length > 0) {
+      const { nowUs } = await enter(link, q)
+      await link.run(q.addBatches, [missing, Math.floor(nowUs / 1000)])
+    }
+  }
+  await nameTypes(link, q, catalog, tasks)
+  const mixed = tasks.flatMap((task) => {
+    const type = task.priority ? catalog.type(catalog.queue(task.queue)?.id ?? 0, task.type ?? task.queue) : undefined
+    return type && type.mixed === 0 ? [type] : []
+  })
+  if (mixed.length === 0) return
+  await link.run(q.mixTypes, [mixed.map((type) => type.id)])
+  for (const type of mixed) type.mixed = 1
+}
+
+type Named = Pick<NewTask, 'queue' | 'type'>
+
+/** Makes the queues and types that these tasks need and that are not there yet. */
+export async function nameTypes(link: Link, q: Statements, catalog: Catalog, tasks: readonly Named[]): Promise<void> {
+  if (unnamed(catalog, tasks).length === 0) return
+  const known = await enter(link, q)
+  await catalog.load(link, known.settings)
+  const missing = unnamed(catalog, tasks)
+  if (missing.length === 0) return
+  const queues = [...new Set(missing.map((task) => task.queue))]
+  await link.run(q.addQueues, [queues, Math.floor(known.nowUs / 1000)])
+  await catalog.load(link, known.settings)
+  const ids = missing.map((task) => catalog.queue(task.queue)?.id)
+  await link.run(q.addTypes, [ids, missing.map((task) => task.type ?? task.queue)])
+  await link.run(q.bumpSettings)
+  await catalog.load(link, (await enter(link, q)).settings)
+}
+
+const unnamed = (catalog: Catalog, tasks: readonly Named[]) =>
+  tasks.filter((task) => {
+    const queue = catalog.queue(task.queue)
+    return queue === undefined || catalog.type(queue.id, task.type ?? task.queue) === undefined
+  })
+
+/** The names of one call as numbers. */
+interface Numbered {
+  task: NewTask
+  queue: number
+  type: number
+  batch: number | null
+}
+
+export async function enqueue(s: Session, tasks: readonly NewTask[]): Promise<Enqueued[]> {
+  const numbered = await numbers(s, tasks)
+  const plain = tasks.every((task) => task.dedupKey === undefined && task.identity === undefined)
+  const ids = plain ? null : await takeIds(s, tasks.length)
+  const stands = ids === null ? null : await standing(s, numbered, ids)
+  const fresh = numbered.filter((_, i) => stands === null || stands[i] === null)
+  const rows = fresh.map((one) => newRow(s, one))
+  const given = await insert(
+    s,
+    rows,
+    ids?.filter((_, i) => stands?.[i] === null),
+  )
+  let next = 0
+  const answers = numbered.map((_, i): Enqueued => {
+    const known = stands?.[i] ?? null
+    if (known !== null) return { id: String(known), state: 'gone', duplicate: true }
+    const id = given[next]
+    return { id: String(id), state: stateOf({ state: rows[next++]?.[2] as number }), duplicate: false }
+  })
+  const known = answers.filter((answer) => answer.duplicate)
+  if (known.length > 0) await findStates(s, known)
+  return answers
+}
+
+/** Answers of tasks that have left `waiting` since. */
+export function withPromoted(answers: Enqueued[], ids: ReadonlySet<number>): Enqueued[] {
+  return answers.map((answer) => (ids.has(Number(answer.id)) ? { ...answer, state: 'ready' } : answer))
+}
+
+async function numbers(s: Session, tasks: readonly NewTask[]): Promise<Numbered[]> {
+  const names = [...new Set(tasks.flatMap((task) => task.batch ?? []))]
+  const batches = new Map<string, number>()
+  if (names.length > 0) {
+    const rows = await s.run<{ id: number; name: string }>(s.q.batchesByName, [names])
+    const kept = await s.run<{ id: number }>(s.q.keepBatches, [rows.map((row) => row.id)])
+    for (const { id, name } of rows) if (kept.some((row) => row.id === id)) batches.set(name, id)
+    for (const name of names) if (!batches.has(name)) throw batchSealed(name)
+  }
+  return tasks.map((task) => {
+    const queue = s.catalog.queue(task.queue)?.id ?? 0
+    const type = s.catalog.type(queue, task.type ?? task.queue)?.id ?? 0
+    return { task, queue, type, batch: task.batch === undefined ? null : (batches.get(task.batch) ?? null) }
+  })
+}
+
+/** The values of a new row, in the order of `newColumns`; counts the task. */
+function newRow(s: Session, { task, queue, type, batch }: Numbered): unknown[] {
+  const from = arrivalOf(task, s.now, 0, s.catalog.policyOf(queue).headStartMs)
+  s.count('enqueue', type, null, from.state)
+  s.countBatch(batch, 'total')
+  if (from.state === 'ready') s.readied(type, from.place)
+  if (from.state === 'waiting') s.touchLane(queue, task.key ?? null)
+  return [
+    ...[queue, type, code[from.state], from.place, from.dueAt, from.wakeAt, from.deadlineAt],
+    ...[task.key ?? null, task.weight ?? 1, from.priority, batch, task.dedupKey ?? null],
+    ...[task.onDeadline === 'drop' ? dropsAtDeadline : 0, s.now, clean(task.headers ?? null), clean(task.payload)],
+  ]
+}
+
+async function insert(s: Session, rows: unknown[][], ids: number[] | undefined): Promise<number[]> {
+  if (rows.length === 0) return []
+  const columns = Object.keys(newColumns).map((_, i) => rows.map((row) => row[i]))
+  if (ids === undefined) {
+    const given = await s.run<{ id: number }>(s.q.insert, columns)
+    return given.map((row) => row.id).sort((a, b) => a - b)
+  }
+  s.send(s.q.insertAs, ids, ...columns)
+  return ids
+}
+
+async function takeIds(s: Session, count: number): Promise<number[]> {
+  const rows = await s.run<{ id: number }>(s.q.takeIds, [count])
+  return rows.map((row) => row.id).sort((a, b) => a - b)
+}
+
+/**
+ * For each task the one that already stands for it, by its identity in the batch or by its dedup key; null for none.
+ * Keys are taken in their order, so that two calls that want the same ones meet at the first.
+ */
+async function standing(s: Session, tasks: readonly Numbered[], ids: readonly number[]): Promise<(number | null)[]> {
+  const members = await takeMembers(s, tasks, ids)
+  const unresolved = tasks.map(({ task, batch }, i) => {
+    const member = batch === null || task.identity === undefined ? undefined : members.get(`${batch} ${task.identity}`)
+    return member === undefined || member === ids[i]
+  })
+  const dedups = await takeDedups(s, tasks, ids, unresolved)
+  return tasks.map(({ task, queue, batch }, i) => {
+    const id = ids[i] as number
+    const identity = batch === null || task.identity === undefined ? null : `${batch} ${task.identity}`
+    const member = identity === null ? id : (members.get(identity) ?? id)
+    if (member !== id) return member
+    const holder = task.dedupKey === undefined ? id : (dedups.get(`${queue} ${task.dedupKey}`) ?? id)
+    if (holder === id) return null
+    // The identity stands for the task that is there, not for one that never came to be.
+    if (identity !== null) {
+      members.set(identity, holder)
+      s.add(s.q.setMembers, batch, task.identity, holder)
+    }
+    return holder
+  })
+}
+
+async function takeMembers(
+  s: Session,
+  tasks: readonly Numbered[],
+  ids: readonly number[],
+): Promise<Map<string, number>> {
+  const first = new Map<string, [number, string, number]>()
+  for (const [i, { task, batch }] of tasks.entries()) {
+    if (batch === null || task.identity === undefined || first.has(`${batch} ${task.identity}`)) continue
+    first.set(`${batch} ${task.identity}`, [batch, task.identity, ids[i] as number])
+  }
+  if (first.size === 0) return new Map()
+  const rows = [...first.values()]
+  const [batches, identities] = [rows.map((row) => row[0]), rows.map((row) => row[1])]
+  await s.run(s.q.addMembers, [batches, identities, rows.map((row) => row[2])])
+  const known = await s.run<{ batch: number; identity: string; task: number }>(s.q.membersOf, [batches, identities])
+  return new Map(known.map((row) => [`${row.batch} ${row.identity}`, row.task]))
+}
+
+async function takeDedups(
+  s: Session,
+  tasks: readonly Numbered[],
+  ids: readonly number[],
+  wanted: readonly boolean[],
+): Promise<Map<string, number>> {
+  const first = new Map<string, [number, string, number]>()
+  for (const [i, { task, queue }] of tasks.entries()) {
+    if (!wanted[i] || task.dedupKey === undefined || first.has(`${queue} ${task.dedupKey}`)) continue
+    first.set(`${queue} ${task.dedupKey}`, [queue, task.dedupKey, ids[i] as number])
+  }
+  if (first.size === 0) return new Map()
+  const rows = [...first.values()]
+  const [queues, keys] = [rows.map((row) => row[0]), rows.map((row) => row[1])]
+  await s.run(s.q.takeDedups, [queues, keys, rows.map((row) => row[2]), s.now])
+  const known = await s.run<{ queue: number; dedupKey: string; task: number }>(s.q.dedupsOf, [queues, keys])
+  return new Map(known.map((row) => [`${row.queue} ${row.dedupKey}`, row.task]))
+}
+
+async function findStates(s: Session, answers: Enqueued[]): Promise<void> {
+  const rows = await s.run<{ id: number; state: number }>(s.q.statesOf, [answers.map(({ id }) => Number(id))])
+  const found = new Map(rows.map((row) => [String(row.id), stateOf(row)]))
+  for (const answer of answers) answer.state = found.get(answer.id) ?? 'gone'
+}

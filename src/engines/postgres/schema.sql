@@ -1,0 +1,273 @@
+-- What the catalog says of a fresh PostgreSQL store, as every other program sees it.
+-- Made by PW_RENEW_SCHEMA=1 npx vitest run test/postgres/schema.test.ts.
+
+table answer (
+  request text not null,
+  answer text not null,
+  endsat bigint not null
+);
+
+CREATE INDEX answer_ends ON piecework.answer USING btree (endsat);
+
+CREATE UNIQUE INDEX answer_pkey ON piecework.answer USING btree (request);
+
+table audit (
+  id bigint not null identity,
+  at bigint not null,
+  actor text not null,
+  action text not null,
+  subject text not null,
+  details text not null
+);
+
+CREATE UNIQUE INDEX audit_pkey ON piecework.audit USING btree (id);
+
+table batch (
+  id integer not null identity,
+  name text not null,
+  createdat bigint not null,
+  sealedat bigint,
+  movedat bigint,
+  total bigint not null default 0,
+  done bigint not null default 0,
+  dead bigint not null default 0,
+  cancelled bigint not null default 0,
+  retries bigint not null default 0,
+  returned bigint not null default 0,
+  info text not null default '{}'::text
+) with (fillfactor=50);
+
+CREATE UNIQUE INDEX batch_name_key ON piecework.batch USING btree (name);
+
+CREATE UNIQUE INDEX batch_pkey ON piecework.batch USING btree (id);
+
+table dead (
+  task bigint not null,
+  type integer not null,
+  reason text not null,
+  code text,
+  error text,
+  fingerprint text,
+  deadat bigint not null
+);
+
+CREATE UNIQUE INDEX dead_pkey ON piecework.dead USING btree (task);
+
+CREATE INDEX dead_type ON piecework.dead USING btree (type, task);
+
+table dedup (
+  queue integer not null,
+  dedupkey text not null,
+  task bigint not null,
+  endsat bigint
+);
+
+CREATE INDEX dedup_ends ON piecework.dedup USING btree (endsat) WHERE (endsat IS NOT NULL);
+
+CREATE UNIQUE INDEX dedup_pkey ON piecework.dedup USING btree (queue, dedupkey);
+
+table history (
+  task bigint not null,
+  number integer not null,
+  fence bigint not null,
+  outcome text not null,
+  code text,
+  error text,
+  worker text,
+  startedat bigint,
+  endedat bigint not null
+);
+
+CREATE UNIQUE INDEX history_pkey ON piecework.history USING btree (task, number, outcome);
+
+table lane (
+  queue integer not null,
+  key text not null
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+
+CREATE INDEX lane_key ON piecework.lane USING btree (queue, key);
+
+table member (
+  batch integer not null,
+  identity text not null,
+  task bigint not null
+);
+
+CREATE UNIQUE INDEX member_pkey ON piecework.member USING btree (batch, identity);
+
+CREATE OR REPLACE FUNCTION piecework.now_us()
+ RETURNS bigint
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$select (extract(epoch from clock_timestamp()) * 1000000)::bigint$function$;
+
+table progress (
+  batch integer not null,
+  total integer,
+  done integer,
+  dead integer,
+  cancelled integer,
+  retries integer,
+  returned integer,
+  at bigint not null
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+
+table queue (
+  id integer not null identity,
+  name text not null,
+  createdat bigint not null,
+  pausedat bigint,
+  code text,
+  operator text
+);
+
+CREATE UNIQUE INDEX queue_name_key ON piecework.queue USING btree (name);
+
+CREATE UNIQUE INDEX queue_pkey ON piecework.queue USING btree (id);
+
+table store (
+  one integer not null,
+  format integer not null,
+  storeid uuid not null,
+  createdat bigint not null,
+  startedat bigint not null,
+  settings bigint not null
+);
+
+CREATE UNIQUE INDEX store_pkey ON piecework.store USING btree (one);
+
+table tally (
+  type integer not null,
+  scheduled integer,
+  waiting integer,
+  ready integer,
+  leased integer,
+  dead integer,
+  enqueued integer,
+  deliveries integer,
+  done integer,
+  failures integer,
+  releases integer,
+  expiries integer,
+  deaths integer,
+  cancelled integer,
+  redrives integer,
+  discarded integer,
+  moved integer,
+  stale integer
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+
+table task (
+  id bigint not null default nextval('piecework.task_id'::regclass),
+  queue integer not null,
+  type integer not null,
+  state smallint not null,
+  place bigint not null,
+  dueat bigint not null,
+  wakeat bigint,
+  deadlineat bigint,
+  number integer not null default 0,
+  spent integer not null default 0,
+  releases integer not null default 0,
+  deaths integer not null default 0,
+  fence bigint not null default 0,
+  nonce bigint,
+  worker integer,
+  claimedat bigint,
+  key text,
+  slot smallint not null default 0,
+  weight double precision not null default 1,
+  priority smallint not null default 0,
+  batch integer,
+  dedupkey text,
+  flags smallint not null default 0,
+  moveto integer,
+  enqueuedat bigint not null,
+  progress text,
+  headers text,
+  payload text not null
+) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=2000, autovacuum_vacuum_insert_scale_factor=0.2, autovacuum_analyze_scale_factor=0.05, autovacuum_vacuum_cost_delay=0);
+
+CREATE INDEX task_batch ON piecework.task USING btree (batch) WHERE (batch IS NOT NULL);
+
+CREATE INDEX task_deadline ON piecework.task USING btree (deadlineat) WHERE ((deadlineat IS NOT NULL) AND (state < 4));
+
+CREATE INDEX task_leased ON piecework.task USING btree (wakeat) WHERE (state = 4);
+
+CREATE UNIQUE INDEX task_pkey ON piecework.task USING btree (id);
+
+CREATE INDEX task_ready ON piecework.task USING btree (type, place, id) WHERE (state = 3);
+
+CREATE INDEX task_scheduled ON piecework.task USING btree (wakeat) WHERE (state = 1);
+
+CREATE INDEX task_slot ON piecework.task USING btree (queue, key) WHERE (slot = 1);
+
+CREATE INDEX task_suspect ON piecework.task USING btree (type, place, id) WHERE ((state = 3) AND (deaths >= 2));
+
+CREATE INDEX task_waiting ON piecework.task USING btree (queue, key, dueat, id) WHERE (state = 2);
+
+view tasks as
+ SELECT task.id,
+    queue.name AS queue,
+    type.name AS type,
+        CASE task.state
+            WHEN 1 THEN 'scheduled'::text
+            WHEN 2 THEN 'waiting'::text
+            WHEN 3 THEN 'ready'::text
+            WHEN 4 THEN 'leased'::text
+            ELSE 'dead'::text
+        END AS state,
+    task.key,
+    task.number,
+    task.spent,
+    task.payload
+   FROM ((piecework.task task
+     JOIN piecework.type type ON ((type.id = task.type)))
+     JOIN piecework.queue queue ON ((queue.id = task.queue)));
+
+table type (
+  id integer not null identity,
+  queue integer not null,
+  name text not null,
+  pausedat bigint,
+  mixed integer not null default 0,
+  scheduled bigint not null default 0,
+  waiting bigint not null default 0,
+  ready bigint not null default 0,
+  leased bigint not null default 0,
+  dead bigint not null default 0,
+  enqueued bigint not null default 0,
+  deliveries bigint not null default 0,
+  done bigint not null default 0,
+  failures bigint not null default 0,
+  releases bigint not null default 0,
+  expiries bigint not null default 0,
+  deaths bigint not null default 0,
+  cancelled bigint not null default 0,
+  redrives bigint not null default 0,
+  discarded bigint not null default 0,
+  moved bigint not null default 0,
+  stale bigint not null default 0
+) with (fillfactor=50);
+
+CREATE UNIQUE INDEX type_pkey ON piecework.type USING btree (id);
+
+CREATE UNIQUE INDEX type_queue_name_key ON piecework.type USING btree (queue, name);
+
+table worker (
+  id integer not null identity,
+  name text not null,
+  host text not null,
+  pid integer not null,
+  bootid text not null,
+  proof text,
+  queues text not null,
+  concurrency integer not null,
+  busy integer not null,
+  prefetched integer not null,
+  aliveat bigint not null
+) with (fillfactor=50);
+
+CREATE UNIQUE INDEX worker_name_key ON piecework.worker USING btree (name);
+
+CREATE UNIQUE INDEX worker_pkey ON piecework.worker USING btree (id);

@@ -1,0 +1,106 @@
+// Rows as readers see them: instants on the wall clock, names for numbers, a page at a time.
+import type { Filter, Page } from '../engine/contract.js'
+import { states } from '../task/lifecycle.js'
+import type { AuditRecord, HistoryRecord, ProofRecord, TaskRecord } from '../task/records.js'
+import { cancelAsked, code, parseId, stateOf } from './receipt.js'
+
+const pageDefault = 50
+const pageMax = 1000
+
+/** Where a page starts and how long it may be. */
+export const pageOf = (filter: Filter, cursor: string | null): { after: number; limit: number } => ({
+  after: cursor === null ? 0 : (parseId(cursor) ?? 0),
+  limit: Math.min(filter.limit ?? pageDefault, pageMax),
+})
+
+/** All there is. */
+export const whole = (items: object[]): Page => ({ items: items as Page['items'], next: null })
+
+/** A page of rows, one more of which was asked for than fit. */
+export function paged<Row extends { id: number }>(rows: Row[], limit: number, shown: (row: Row) => object): Page {
+  const those = rows.slice(0, limit)
+  return { ...whole(those.map(shown)), next: rows.length > limit ? String(those.at(-1)?.id) : null }
+}
+
+export const isNamed = (filter: Filter) => (row: { name: string }) =>
+  filter.name === undefined || row.name === filter.name
+
+/** A task's columns, and with them those of its dead letter. */
+export type TaskRow = { id: number } & Record<string, number | string | null>
+const asStored = [
+  ...['key', 'priority', 'dedupKey', 'number', 'spent', 'releases', 'deaths', 'fence', 'progress', 'headers'],
+  ...['payload', 'reason', 'code', 'error', 'fingerprint'],
+]
+
+export function taskRecord(
+  row: TaskRow,
+  wallShift: number,
+  names: { queue: string; type: string; batch: string | null; worker: string | null },
+): TaskRecord {
+  const state = stateOf(row as unknown as { state: number })
+  const wall = (column: string) => (row[column] == null ? null : (row[column] as number) + wallShift)
+  const leased = state === 'leased'
+  return {
+    ...Object.fromEntries(asStored.map((column) => [column, row[column] ?? null])),
+    ...{ id: String(row.id), state, queue: names.queue, type: names.type, batch: names.batch },
+    ...{ enqueuedAt: wall('enqueuedAt'), dueAt: row.wallAt ?? wall('dueAt'), deadlineAt: wall('deadlineAt') },
+    ...{ place: wall('place'), deadAt: wall('deadAt'), leaseEndsAt: leased ? wall('wakeAt') : null },
+    worker: leased ? names.worker : null,
+    cancelAsked: ((row.flags as number) & cancelAsked) !== 0,
+  } as TaskRecord
+}
+
+export type HistoryRow = Omit<HistoryRecord, 'task'> & { task: number }
+
+export const historyRecord = (row: HistoryRow, wallShift: number): HistoryRecord => ({
+  ...row,
+  task: String(row.task),
+  startedAt: row.startedAt === null ? null : row.startedAt + wallShift,
+  endedAt: row.endedAt + wallShift,
+})
+
+export type AuditRow = Omit<AuditRecord, 'details'> & { id: number; details: string }
+
+export const auditRecord = ({ id: _, details, ...row }: AuditRow): AuditRecord => ({
+  ...row,
+  details: JSON.parse(details) as Record<string, unknown>,
+})
+
+export interface WorkerRow {
+  id: number
+  name: string
+  host: string
+  pid: number
+  bootId: string
+  proof: string | null
+  queues: string
+  concurrency: number
+  busy: number
+  prefetched: number
+  aliveAt: number
+}
+
+export function workerRecord(row: WorkerRow, wallShift: number) {
+  const { id: _, name, queues, aliveAt, ...rest } = row
+  return { worker: name, ...rest, queues: JSON.parse(queues) as string[], aliveAt: aliveAt + wallShift }
+}
+
+/** A type or a batch with its figures. */
+export type Shown = { id: number; name: string } & Record<string, unknown>
+
+/** P12: the figures of types and batches beside `counted`: how many tasks there are `t<type> <state>`, `b<batch> …`. */
+export function proofOf(types: readonly Shown[], batches: readonly Shown[], counted: { of: string; n: number }[]) {
+  const count = new Map(counted.map(({ of, n }) => [of, n]))
+  const ofTypes = types.map((row): ProofRecord => {
+    const shown = Object.fromEntries(states.map((state) => [state, row[state] as number]))
+    const full = Object.fromEntries(states.map((state) => [state, count.get(`t${row.id} ${code[state]}`) ?? 0]))
+    return { kind: 'type', name: row.name, shown, counted: full }
+  })
+  const ofBatches = batches.map((row): ProofRecord => {
+    const [total, done, dead, cancelled] = ['total', 'done', 'dead', 'cancelled'].map((column) => Number(row[column]))
+    const open = (total ?? 0) - (done ?? 0) - (dead ?? 0) - (cancelled ?? 0)
+    const full = { open: count.get(`b${row.id} open`) ?? 0, dead: count.get(`b${row.id} dead`) ?? 0 }
+    return { kind: 'batch', name: row.name, shown: { open, dead: dead ?? 0 }, counted: full }
+  })
+  return [...ofTypes, ...ofBatches]
+}

@@ -1,0 +1,91 @@
+// Opens PostgreSQL engines for tests on a manual clock that the store's time function reads, with deaths on command.
+import type { Engine } from '../../dist/engine/contract.js'
+import { engineFor } from '../../dist/engines/open.js'
+import { type PostgresOptions, postgresEngine } from '../../dist/engines/postgres/engine.js'
+import { manualClock } from '../../dist/testing/manual-clock.js'
+import { seededRandom } from '../../dist/testing/seeded-random.js'
+import type { SqliteStore } from '../engine/subject.js'
+import type { Server } from './server.js'
+
+export type EngineOver = typeof postgresEngine
+
+/** A store whose clock stands still until it is moved. */
+export type PostgresStore = SqliteStore
+
+/** Databases whose store is made already, kept for the next test that asks: making one costs 40 statements. */
+const spare = new Map<Server, string[]>()
+
+const tables = ['tally', 'task', 'dead', 'history', 'dedup', 'batch', 'progress', 'member', 'worker', 'lane', 'answer']
+
+async function freshDatabase(server: Server): Promise<string> {
+  const url = spare.get(server)?.pop()
+  if (url) {
+    const all = [...tables, 'audit', 'queue', 'type'].map((table) => `piecework.${table}`).join(', ')
+    await server.sql(url, `truncate ${all} restart identity; update piecework.store set settings = settings + 1`)
+    return url
+  }
+  const made = await server.database()
+  const engine = engineFor(made)
+  await engine.open()
+  await engine.close()
+  await server.sql(made, 'create table clock (us bigint not null); insert into clock values (0)')
+  await server.sql(
+    made,
+    `create or replace function piecework.now_us() returns bigint language sql as 'select us from public.clock'`,
+  )
+  return made
+}
+
+export async function postgresStore(
+  server: Server,
+  choice: { engineOver?: EngineOver; options?: PostgresOptions } = {},
+): Promise<PostgresStore> {
+  const { engineOver = postgresEngine, options = {} } = choice
+  const url = await freshDatabase(server)
+  const clock = manualClock()
+  // The server's clock: nothing that happens to the wall clock of a worker's machine moves it.
+  const aheadMs = clock.wallMs() - clock.monotonicMs()
+  const tell = () => server.sql(url, 'update clock set us = $1', [Math.floor((clock.monotonicMs() + aheadMs) * 1000)])
+  await tell()
+  const pass = clock.advance.bind(clock)
+  clock.advance = async (ms) => {
+    await pass(ms)
+    await tell()
+  }
+  const dead = new Set<string>()
+  const opened: Engine[] = []
+  return {
+    clock,
+    bootId: clock.bootId,
+    engine() {
+      let joining = ''
+      const proofs = {
+        hold: async () => joining,
+        dead: ({ ids, proofs }: { ids: number[]; proofs: string[] }) => ({
+          ids: ids.filter((_, i) => dead.has(proofs[i] as string)),
+          againMs: null,
+        }),
+        drop() {},
+      }
+      const ports = { clock, random: seededRandom(1) }
+      const engine = engineOver({ url }, ports, { proofs, rescanEveryMs: 0, ...options })
+      const call = engine.worker.bind(engine)
+      // The proof of a worker is its name here, so that one of several in this process can die.
+      engine.worker = (event, info) => {
+        joining = info.worker
+        return call(event, info)
+      }
+      opened.push(engine)
+      return engine
+    },
+    advance: (ms) => clock.advance(ms),
+    jumpWall(ms) {
+      clock.jumpWall(ms)
+    },
+    die: (worker) => void dead.add(worker),
+    async remove() {
+      for (const engine of opened) await engine.close()
+      spare.set(server, [...(spare.get(server) ?? []), url])
+    },
+  }
+}
