@@ -12,16 +12,18 @@ export interface Packed {
   size: number
   last: number
   file: { folder: string; path: string } | null
+  failure: string | null
 }
 
 export class Capture {
   /** What another process packed; that process has let go of it. */
-  static unpack({ bytes, size, last, file }: Packed): Capture {
+  static unpack({ bytes, size, last, file, failure }: Packed): Capture {
     const capture = new Capture()
     capture.#chunks = size === 0 || file !== null ? [] : [Buffer.from(bytes)]
     capture.#bytes = size
     capture.#last = last
     capture.#file = file === null ? null : { ...file, fd: null }
+    capture.#failure = failure
     return capture
   }
 
@@ -29,6 +31,12 @@ export class Capture {
   #bytes = 0
   #last = 0
   #file: { folder: string; path: string; fd: number | null } | null = null
+  #failure: string | null = null
+
+  /** Why the temporary file could not be written; what came after that is lost. */
+  get failure(): string | null {
+    return this.#failure
+  }
 
   /** Bytes taken so far. */
   get size(): number {
@@ -43,7 +51,18 @@ export class Capture {
   add(chunk: Buffer): void {
     this.#last = chunk.at(-1) ?? this.#last
     this.#bytes += chunk.length
+    if (this.#failure !== null) return
     this.#chunks.push(chunk)
+    try {
+      this.#spill()
+    } catch (error) {
+      this.#failure = (error as Error).message
+      this.#chunks = []
+    }
+  }
+
+  /** Into the file, once there is more than memory should hold. */
+  #spill(): void {
     if (this.#file === null && this.#bytes > memoryBytesMax) {
       const folder = mkdtempSync(join(tmpdir(), 'piecework-'))
       const path = join(folder, 'stdout')
@@ -67,7 +86,7 @@ export class Capture {
     const { folder, path, fd } = this.#file ?? {}
     if (fd != null) closeSync(fd)
     const file = folder === undefined || path === undefined ? null : { folder, path }
-    return { bytes: Buffer.concat(this.#chunks), size: this.#bytes, last: this.#last, file }
+    return { bytes: Buffer.concat(this.#chunks), size: this.#bytes, last: this.#last, file, failure: this.#failure }
   }
 
   /** Takes the temporary file away. */

@@ -7,6 +7,7 @@ import { batchCommand } from './commands/batch.js'
 import { deadCommand } from './commands/dead.js'
 import { enqueueCommand } from './commands/enqueue.js'
 import { explainCommand } from './commands/explain.js'
+import { migrateCommand } from './commands/migrate.js'
 import { planCommand } from './commands/plan.js'
 import { queueCommand } from './commands/queue.js'
 import { runCommand } from './commands/run.js'
@@ -28,6 +29,7 @@ const commands = [
   deadCommand,
   batchCommand,
   auditCommand,
+  migrateCommand,
   planCommand,
   explainCommand,
   versionCommand,

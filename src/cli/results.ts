@@ -66,6 +66,10 @@ export class Results {
   /** Resolves when everything of this delivery is written; rejects with PW_OUTPUT_CLOSED when it cannot be. */
   async tell(told: Told): Promise<void> {
     const { ended } = told
+    if (ended?.stdout.failure != null) {
+      const text = `The output of the COMMAND cannot be kept until it is written: ${ended.stdout.failure}.`
+      throw new PieceworkError('PW_OUTPUT_CLOSED', text, { task: told.id })
+    }
     if (ended !== null) await this.#keep(told, ended)
     if (told.verdict === 'ack') await this.order.deliver(told.id, () => this.#print(told))
     else if (this.#output.json) await this.order.alone(() => this.#print(told))

@@ -29,6 +29,19 @@ export function patchedQueue(row: QueueRow, patch: Patch, now: number): { row: Q
   return { row: next, difference: changed.length > 0 ? difference : null }
 }
 
+/** Throws PW_POLICY_FORCE where a patch would end the order within keys that tasks there were promised, or begin one. */
+export function refuseReorder(before: QueueRow, after: QueueRow, patch: Patch, keyed: boolean): void {
+  if (!keyed || patch.force === true || !changesOrder(before, after)) return
+  const message = `Queue "${before.name}" has tasks with keys, whose order perKey.width would change between 1 and more.`
+  throw new PieceworkError('PW_POLICY_FORCE', message, { queue: before.name })
+}
+
+/** True when keys are worked off strictly in order under one of them, and not under the other. */
+export const changesOrder = (before: QueueRow, after: QueueRow) => isOrdered(before) !== isOrdered(after)
+
+const isOrdered = ({ code, operator }: QueueRow) =>
+  effectivePolicy(storedPolicy(code), storedPolicy(operator)).perKey.width === 1
+
 /** The operator's layer with a patch laid over it; null clears it. */
 function mergeOperator(row: QueueRow, patch: Patch | null): string | null {
   if (patch === null) return null

@@ -238,6 +238,11 @@ export const errorTable = {
     why: 'A process started later and declared other values in queue(); the later start wins.',
     cure: 'Deploy one build everywhere, or connect with { policy: "strict" } to refuse instead.',
   },
+  PW_POLICY_FORCE: {
+    meaning: 'The change would break a promise made to tasks that are there.',
+    why: 'Tasks of one key were promised to run in order. With another width they would not, or the others would wait.',
+    cure: 'Let them be worked off first, or say that it is meant: configure(policy, { force: true }), queue set --force.',
+  },
   PW_PROCESS_ENDED: {
     meaning: 'A handler ended the process of its worker.',
     why: 'It called process.exit(), or threw where nobody can catch it: in a timer or an emitter.',
@@ -270,6 +275,12 @@ export const errorTable = {
     meaning: 'The worker is stopping.',
     why: 'stop() was called or a signal arrived, and the grace time has passed.',
     cure: 'End the work; the task is released, uncounted, and goes to another worker.',
+  },
+  PW_STORE_DAMAGED: {
+    meaning: 'The file of the store is damaged.',
+    why: 'A page of it is not what SQLite wrote: the disk or another program changed it.',
+    cure: 'Stop all processes, copy the file, restore a backup or run `sqlite3 FILE .recover`; then check the disk.',
+    exit: 3,
   },
   PW_STORE_FAILED: {
     meaning: 'The store answered with an error.',

@@ -55,7 +55,7 @@ interface AnyQueue {
   pause(): Promise<void>
   resume(): Promise<void>
   /** Lays fields over the code's policy until they are set again; null takes the operator's layer away. */
-  configure(policy: PolicyPatch | null): Promise<Policy>
+  configure(policy: PolicyPatch | null, options?: { force?: boolean | undefined }): Promise<Policy>
 }
 
 /** A queue: producers enqueue, workers of any process take. */

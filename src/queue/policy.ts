@@ -34,12 +34,13 @@ export async function configureQueue(
   connection: Connection,
   name: string,
   given: Record<string, unknown> | null,
+  { force = false }: { force?: boolean | undefined } = {},
 ): Promise<Policy> {
   if (given !== null && (typeof given !== 'object' || Array.isArray(given))) {
     throw new PieceworkError('PW_OPTION_INVALID', `The settings are ${shown(given)}; they must be an object, or null.`)
   }
   const operator = given === null ? null : checkPolicy(given)
-  const record = await connection.engine().configure('queue', name, { operator }, connection.actor)
+  const record = await connection.engine().configure('queue', name, { operator, force }, connection.actor)
   return (record as unknown as QueueRecord).policy
 }
 

@@ -151,8 +151,9 @@ export class QueueClient implements Queue<unknown> {
     await pauseQueue(this.#connection, await this.#ready(), false)
   }
 
-  async configure(policy: PolicyPatch | null): Promise<Policy> {
-    return configureQueue(this.#connection, await this.#ready(), policy)
+  async configure(policy: PolicyPatch | null, options?: { force?: boolean | undefined }): Promise<Policy> {
+    checkOptions('configure', options)
+    return configureQueue(this.#connection, await this.#ready(), policy, options)
   }
 
   /** The terms; throws what queue() was refused for. */

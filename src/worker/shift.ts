@@ -25,6 +25,7 @@ const fatalCodes: ReadonlySet<string> = new Set([
   'PW_NOT_OURS',
   'PW_SCHEMA_NEW',
   'PW_SCHEMA_OLD',
+  'PW_STORE_DAMAGED',
   'PW_STORE_MISSING',
   'PW_STORE_MOVED',
   'PW_STORE_READONLY',

@@ -1,4 +1,5 @@
 // enqueue, status, dead, explain, version: what they print, in what shape, with which exit code.
+import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { errorTable } from '../../dist/ground/errors.js'
 import { type Finished, room } from './cli.js'
@@ -95,6 +96,20 @@ describe('status', () => {
 })
 
 const deliveriesOf = (listed: Finished) => listed.json().map(({ deliveries }) => deliveries)
+
+describe('migrate', () => {
+  it('prints what it would do, does it, and then has nothing to do', async () => {
+    const { run, folder } = room()
+    const planned = await run(['migrate', '--dry-run'])
+    expect([planned.code, planned.stdout]).toEqual([0, expect.stringContaining('create table piecework_task')])
+    expect(readdirSync(folder)).toEqual([])
+    const [listed] = (await run(['migrate', '-n', '--json'])).json()
+    expect(listed).toMatchObject({ dryRun: true, statements: [expect.any(String)] })
+    expect((await run(['migrate'])).stdout).toBe('migrated in 1 steps\n')
+    expect((await run(['migrate'])).stdout).toBe('nothing to migrate\n')
+    expect((await run(['status', '--json'])).json()[0]?.queues).toEqual([])
+  }, 60_000)
+})
 
 describe('dead', () => {
   const filled = async () => {

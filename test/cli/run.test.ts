@@ -253,6 +253,17 @@ describe('what comes out', () => {
     60_000,
   )
 
+  it('that finds no room before it is written ends the run, counts nothing, and the run goes on later', async () => {
+    const { run } = room()
+    const words = ['run', '--batch', 'b', '-j2', '--', 'sh', '-c', 'head -c 2000000 /dev/zero; echo $0']
+    const ended = await run(words, { input: numbers(4), env: { TMPDIR: '/no/such/folder' } })
+    expect([ended.code, ended.stderr]).toEqual([4, expect.stringContaining('PW_OUTPUT_CLOSED')])
+    expect((await run(['dead', 'list', '--json'])).json()).toEqual([])
+    const again = await run([...words.slice(0, 1), '-q', ...words.slice(1)], { input: numbers(4) })
+    expect(again.code).toBe(0)
+    expect((await run(['batch', 'show', 'b', '--json'])).json()[0]).toMatchObject({ done: 4, returned: 0, retries: 0 })
+  }, 60_000)
+
   it('carries bytes that are no text in base64, whatever their number', async () => {
     const { run } = room()
     const script = 'head -c 2000000 /dev/zero | tr "\\0" "\\377"'

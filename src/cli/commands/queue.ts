@@ -17,8 +17,10 @@ export function queueCommand(program: Command): void {
   const one = (name: string, summary: string) => queue.command(name).description(summary).argument('<queue>')
   acts(one('show', 'show its policy, and where each setting comes from'), show)
   const set = one('set', "set fields of the operator's policy, which wins over the code's: lease=1m deliveries=10")
-  acts(set.argument('<setting...>', 'FIELD=VALUE'), setAct)
-  acts(one('unset', "take fields out of the operator's policy, or all of it").argument('[field...]'), unset)
+  const forced = set.argument('<setting...>', 'FIELD=VALUE')
+  acts(forced.option('--force', 'also what breaks the order that keys of tasks there were promised'), setAct)
+  const unsets = one('unset', "take fields out of the operator's policy, or all of it").argument('[field...]')
+  acts(unsets.option('--force', 'also what breaks the order that keys of tasks there were promised'), unset)
   acts(one('pause', 'no claims until it is resumed; what runs goes on'), (...call) => paused(true, ...call))
   acts(one('resume', 'let claims go on'), (...call) => paused(false, ...call))
   const taken = one('move', 'take tasks to another queue; leased ones follow when their delivery ends without an ack')
@@ -63,20 +65,21 @@ async function told({ output }: Context, queue: QueueRecord): Promise<void> {
 }
 
 /** A queue may get its policy before its first task. */
-const setAct: Act = async (context, [name, settings]) => {
+const setAct: Act = async (context, [name, settings], options) => {
   const queue = checkName('queue name', name)
   const patch = patchOf(settings as string[])
   return withStore(context.url, { create: false }, async (store) => {
-    await store.client.queue(queue).configure(patch)
+    await store.client.queue(queue).configure(patch, { force: options.force === true })
     await told(context, await queueNamed(store, queue))
     return 0
   })
 }
 
-const unset: Act = (context, [name, fields]) =>
+const unset: Act = (context, [name, fields], options) =>
   onQueue(context, name, async (store, { name: queue }) => {
     const named = (fields as string[]).map((field) => fieldNamed(field))
-    const patch = named.length === 0 ? { operator: null } : { unset: named }
+    const layer = named.length === 0 ? { operator: null } : { unset: named }
+    const patch = { ...layer, force: options.force === true }
     const { engine, connection } = store
     await told(context, (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord)
   })

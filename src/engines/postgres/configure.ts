@@ -6,10 +6,12 @@ import {
   batchRecord,
   batchUnknown,
   cannotConfigure,
+  changesOrder,
   patchedBatch,
   patchedQueue,
   type QueueRow,
   queueRecord,
+  refuseReorder,
   typeNamed,
 } from '../named.js'
 import { clean, type Session } from './session.js'
@@ -43,7 +45,11 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     await s.run(s.q.addQueues, [[name], s.now])
     await settingsChanged(s)
   }
-  const { row, difference } = patchedQueue(s.catalog.queue(name) as QueueRow, patch, s.now)
+  const before = s.catalog.queue(name) as QueueRow
+  const { row, difference } = patchedQueue(before, patch, s.now)
+  if (changesOrder(before, row)) {
+    refuseReorder(before, row, patch, (await s.run(s.q.keyedOf, [row.id])).length > 0)
+  }
   if (difference !== null) {
     await s.run(s.q.setQueue, [row.pausedAt, row.code, row.operator, row.id])
     audit(s, actor, 'configure queue', name, difference)

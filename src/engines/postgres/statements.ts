@@ -181,6 +181,7 @@ const texts = {
       limit greatest(free.n, 0)) head)
     update piecework.task set state = 3, slot = 1 where id = any(array(select id from heads)) and state = 2
     returning id, type`,
+  keyedOf: `select 1 from piecework.task where queue = $1 and key is not null and state < 5 limit 1`,
   firstWaiting: `select min(dueAt) as at from piecework.task where queue = $1 and key = $2 and state = 2`,
 
   takeDedups: `insert into piecework.dedup (queue, dedupKey, task)

@@ -6,9 +6,11 @@ import {
   batchRecord,
   batchUnknown,
   cannotConfigure,
+  changesOrder,
   patchedBatch,
   patchedQueue,
   queueRecord,
+  refuseReorder,
   typeNamed,
 } from '../named.js'
 import type { Session } from './session.js'
@@ -26,7 +28,9 @@ export function audit(s: Session, actor: string, action: string, subject: string
 }
 
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
-  const { row, difference } = patchedQueue(s.catalog.ensureQueue(name, s.now), patch, s.now)
+  const before = s.catalog.ensureQueue(name, s.now)
+  const { row, difference } = patchedQueue(before, patch, s.now)
+  if (changesOrder(before, row)) refuseReorder(before, row, patch, s.q.keyedOf.get(row.id) !== undefined)
   if (difference !== null) {
     s.catalog.setQueue(row)
     audit(s, actor, 'configure queue', name, difference)

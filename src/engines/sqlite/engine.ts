@@ -1,5 +1,6 @@
 // The SQLite engine: one file, many processes, group commit; each verb is one call inside a shared transaction.
 
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import type {
@@ -141,7 +142,8 @@ class SqliteEngine implements Engine {
   async migrate(dryRun: boolean): Promise<string[]> {
     const Sqlite = await driver()
     this.file = placeOf(this.file)
-    const db = connectFile(this.file, Sqlite, this.options)
+    // Only to list what it takes is no reason to make a file.
+    const db = connectFile(dryRun && !existsSync(this.file) ? ':memory:' : this.file, Sqlite, this.options)
     try {
       return await this.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
     } finally {

@@ -17,6 +17,7 @@ export function translated(error: unknown, file: string): PieceworkError {
   if (code.startsWith('SQLITE_READONLY') || code === 'EACCES' || code === 'EROFS' || code === 'EPERM') {
     return make('PW_STORE_READONLY', `${file} cannot be written.`)
   }
+  if (code.startsWith('SQLITE_CORRUPT')) return make('PW_STORE_DAMAGED', `${file} is damaged.`)
   if (code === 'SQLITE_NOTADB') return make('PW_NOT_OURS', `${file} is not a SQLite database.`)
   if (code.startsWith('SQLITE_BUSY')) return make('PW_BUSY', `${file} stayed locked by another program.`)
   return make('PW_STORE_FAILED', `${file} could not be used.`)

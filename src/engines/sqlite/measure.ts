@@ -14,9 +14,8 @@ interface FigureRow extends Omit<TypeFigures, 'queue' | 'type' | 'paused' | 'bac
 export function measure(s: Session, queues: readonly string[] | null): Figures {
   const leases = new Map((s.q.oldestLeases.all() as { type: number; at: number }[]).map((row) => [row.type, row.at]))
   const types: TypeFigures[] = []
-  for (const row of s.q.figures.all() as FigureRow[]) {
+  for (const row of rowsOf(s, queues)) {
     const queue = s.catalog.queueById(row.queue)
-    if (queues !== null && !queues.includes(queue.name)) continue
     const { id, name, pausedAt, mixed, ...figures } = row
     const leasedSince = leases.get(id)
     types.push({
@@ -30,6 +29,15 @@ export function measure(s: Session, queues: readonly string[] | null): Figures {
   }
   const workers = (s.q.workers.all() as WorkerRow[]).map((row) => workerRecord(row, s.wallShift))
   return { at: s.clock.wallMs(), types, workers }
+}
+
+/** Read by queue where queues are named: a store may have thousands of them. */
+function rowsOf(s: Session, queues: readonly string[] | null): FigureRow[] {
+  if (queues === null) return s.q.figures.all() as FigureRow[]
+  return [...new Set(queues)].flatMap((name) => {
+    const queue = s.catalog.queue(name)
+    return queue ? (s.q.figuresOf.all(queue.id) as FigureRow[]) : []
+  })
 }
 
 /** Age of the oldest due task; where priorities or snoozes mixed the order, the head is not it: all are looked at. */

@@ -32,6 +32,7 @@ export const sql = {
     redrives = redrives + ?, discarded = discarded + ?, moved = moved + ?, stale = stale + ?
     where id = ?`,
   figures: 'select * from piecework_type',
+  figuresOf: 'select * from piecework_type where queue = ?',
   readyOf: 'select ready, pausedAt from piecework_type where id = ?',
 
   insert: `insert into piecework_task (id, queue, type, state, place, dueAt, wakeAt, wallAt, deadlineAt, key, weight,
@@ -90,6 +91,8 @@ export const sql = {
     select id from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2 order by dueAt, id limit ?)
     returning id, type`,
+  // Reads the whole queue where nothing has a key; asked only when the order within keys would change.
+  keyedOf: 'select 1 from piecework_task where queue = ? and key is not null and state < 5 limit 1',
   firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2`,
   edit: 'update piecework_task set payload = ? where id = ?',

@@ -28,6 +28,24 @@ export const keysChapter: Chapter = {
       }
     },
 
+    'keep the order they were promised, unless somebody says that another width is meant': async (t) => {
+      await t.policy({ perKey: { width: 3 } })
+      await t.policy({ perKey: { width: 1 } })
+      await t.add({}, { key: 'k', delayMs: 9000 })
+      const wider = { operator: { perKey: { width: 3 } } }
+      const asked = (patch: Record<string, unknown>) => t.engine.configure('queue', 'q', patch, 'tester')
+      await assert.rejects(asked(wider), { code: 'PW_POLICY_FORCE' })
+      await assert.rejects(asked({ unset: [], code: { perKey: { width: 2 } }, operator: null }), {
+        code: 'PW_POLICY_FORCE',
+      })
+      assert.equal((await t.queue()).policy.perKey.width, 1)
+      await t.policy({ leaseMs: 5000 })
+      await asked({ ...wider, force: true })
+      assert.equal((await t.queue()).policy.perKey.width, 3)
+      await t.policy({ perKey: { width: 5 } })
+      await assert.rejects(asked({ operator: { perKey: { width: 1 } } }), { code: 'PW_POLICY_FORCE' })
+    },
+
     'of width 3 let three out': async (t) => {
       await t.policy({ perKey: { width: 3 } })
       const added = await t.add(k, k, k, k, k)
