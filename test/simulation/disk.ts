@@ -55,7 +55,7 @@ export class Disk {
     }
     brackets.begin = {
       run: () => {
-        if (this.busy) throw refusal('SQLITE_BUSY')
+        if (this.busy) throw busy
         begin.run()
         fresh(true)
       },
@@ -69,7 +69,7 @@ export class Disk {
     brackets.commit = {
       run: () => {
         // A snapshot to read in ends with the same statement.
-        if (this.writing && this.failing) throw refusal('SQLITE_IOERR')
+        if (this.writing && this.failing) throw broken
         commit.run()
         if (!this.writing) return
         this.writing = false
@@ -93,4 +93,6 @@ export class Disk {
   }
 }
 
-const refusal = (code: string) => Object.assign(new Error(`simulated ${code}`), { code })
+/** Made once each: a stack for every try would cost more than the tries. */
+const busy = Object.assign(new Error('the lock is taken'), { code: 'SQLITE_BUSY' })
+const broken = Object.assign(new Error('the disk failed'), { code: 'SQLITE_IOERR' })

@@ -1,6 +1,7 @@
 // The command `npm run sim`: plays seeds or a kept plan, tells their story, shrinks what fails and keeps it.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { hashOf } from './events.js'
 import { builtHouse } from './house.js'
 import { type Plan, planOf } from './plan.js'
 import { shrink } from './shrink.js'
@@ -28,9 +29,9 @@ const house = await builtHouse()
 // Whoever reads only the first lines has had enough.
 process.stdout.on('error', () => process.exit())
 
-function tell({ plan, events, hash, violations }: Trial): void {
+function tell({ plan, events, violations }: Trial): void {
   for (const line of storyOf(plan, events, violations, values.task ?? null)) console.log(line)
-  console.log(`seed ${plan.seed}, ${events.length} events, hash ${hash}, ${violations.length} violations`)
+  console.log(`seed ${plan.seed}, ${events.length} events, hash ${hashOf(events)}, ${violations.length} violations`)
 }
 
 /** Shrinks a failing trial and writes its plan down, to be mended and then kept as a test. */

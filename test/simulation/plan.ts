@@ -74,8 +74,8 @@ export class Dice {
 
 export function planOf(seed: number): Plan {
   const dice = new Dice(seededRandom(seed * 7919 + 1))
-  const chaosMs = dice.between(3000, 7000)
-  const leaseMs = dice.pick(600, 1000, 2000)
+  const chaosMs = dice.between(2000, 5000)
+  const leaseMs = dice.pick(400, 600, 1000)
   const processes = dice.times(dice.between(2, 4), (index) => ({
     wire: index > 0 && dice.chance(0.5),
     concurrency: dice.pick(1, 2, 4),
@@ -84,7 +84,7 @@ export function planOf(seed: number): Plan {
   }))
   const policy = {
     leaseMs,
-    timeoutMs: dice.pick(null, 1500),
+    timeoutMs: dice.pick(null, 1000),
     deliveriesMax: dice.pick(2, 3, 5),
     releasesMax: dice.pick(1, 3),
     backoff: { baseMs: 100, factor: 2, maxMs: 1000, jitter: 'full' as const },
@@ -93,14 +93,14 @@ export function planOf(seed: number): Plan {
     dedupWindowMs: dice.pick(0, 1500),
   }
   const poison = dice.chance(0.3)
-  const items = dice.times(dice.between(15, 45), (item) => itemOf(dice, { item, chaosMs, leaseMs, poison, processes }))
+  const items = dice.times(dice.between(12, 32), (item) => itemOf(dice, { item, chaosMs, leaseMs, poison, processes }))
   const faults = faultKinds
     .filter(() => dice.chance(0.4))
     .flatMap((kind) => dice.times(dice.between(1, 2), () => faultOf(dice, kind, { chaosMs, leaseMs, processes })))
   const acts = dice.times(dice.between(0, 3), () => ({
     atMs: dice.between(500, chaosMs),
     do: dice.pick('redrive', 'cancel'),
-    pick: dice.between(0, 40),
+    pick: dice.between(0, 30),
   }))
   return { seed, policy, width: policy.perKey.width, processes, items, faults, acts, chaosMs }
 }

@@ -175,6 +175,8 @@ class World {
   private kill(index: number, backMs: number, by: string | null): void {
     const slot = this.slot(index)
     const { name, owner } = slot.program
+    // Two handlers of one process may end it in the same moment.
+    if (owner.state === 'gone') return
     this.scheduler.drop(owner)
     this.tell({ is: 'killed', process: name, by })
     if (!this.plan.processes[index]?.wire) this.store.bury(name)

@@ -12,7 +12,7 @@ interface Trouble {
 const ofStore: readonly FaultKind[] = ['slow', 'busy', 'fail', 'full', 'sleep']
 const ofLine: readonly FaultKind[] = ['lose', 'twice', 'starve', 'late', 'pause']
 /** What a fault started may still be under way for so long after it: calls given up, backoffs. */
-const afterMs = 6000
+const afterMs = 3000
 
 export class Calm {
   private readonly troubles: Trouble[] = []
