@@ -6,6 +6,7 @@ export default {
     'src/cli/main.ts',
     'examples/*/*.js',
     'bench/*/main.js',
+    'test/simulation/main.ts',
     'test/types/*.test-d.ts',
   ],
   project: ['{src,test,bench,examples,scripts}/**/*.{ts,js}'],

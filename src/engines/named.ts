@@ -29,10 +29,10 @@ export function patchedQueue(row: QueueRow, patch: Patch, now: number): { row: Q
   return { row: next, difference: changed.length > 0 ? difference : null }
 }
 
-/** Throws PW_POLICY_FORCE where a patch would end the order within keys that tasks there were promised, or begin one. */
+/** Throws PW_POLICY_FORCE where a patch would end, or begin, an order within keys that tasks are there for. */
 export function refuseReorder(before: QueueRow, after: QueueRow, patch: Patch, keyed: boolean): void {
   if (!keyed || patch.force === true || !changesOrder(before, after)) return
-  const message = `Queue "${before.name}" has tasks with keys, whose order perKey.width would change between 1 and more.`
+  const message = `Queue "${before.name}" has tasks with keys; perKey.width would change between 1 and more.`
   throw new PieceworkError('PW_POLICY_FORCE', message, { queue: before.name })
 }
 

@@ -241,7 +241,7 @@ export const errorTable = {
   PW_POLICY_FORCE: {
     meaning: 'The change would break a promise made to tasks that are there.',
     why: 'Tasks of one key were promised to run in order. With another width they would not, or the others would wait.',
-    cure: 'Let them be worked off first, or say that it is meant: configure(policy, { force: true }), queue set --force.',
+    cure: 'Let them be worked off first, or mean it: configure(policy, { force: true }), piecework queue set --force.',
   },
   PW_PROCESS_ENDED: {
     meaning: 'A handler ended the process of its worker.',

@@ -141,7 +141,9 @@ export class Session extends Ledger {
     const sleptMs = asleepNow(this.clock) - row.asleepMs
     if (sleptMs < sleepNoticedMs) return false
     row.offsetUs += sleptMs * 1000
-    this.q.setAsleep.run(row.offsetUs, row.asleepMs + sleptMs)
+    // Noted here too: another sweep of this transaction must not take the same sleep in again.
+    row.asleepMs += sleptMs
+    this.q.setAsleep.run(row.offsetUs, row.asleepMs)
     this.q.lengthenLeases.run(sleptMs, 0)
     this.nowUs = engineUs(this.clock, row)
     this.now = Math.floor(this.nowUs / 1000)

@@ -1,0 +1,41 @@
+// Has SQLite tell every change of a task's row as it happens, by triggers that live in the engine's own connection.
+import type { Database } from 'better-sqlite3'
+import { states } from '../../dist/task/lifecycle.js'
+import type { Row } from './events.js'
+
+const plain = ['id', 'state', 'place', 'dueAt', 'wakeAt', 'number', 'spent', 'releases', 'deaths', 'fence', 'nonce']
+const columns = [...plain, 'key', 'priority', 'dedupKey', 'flags', 'type', 'holder', 'worker']
+
+const readOf = (row: 'old' | 'new', column: string) => {
+  if (column === 'type') return `(select name from piecework_type where id = ${row}.type)`
+  if (column === 'worker') return `(select name from piecework_worker where id = ${row}.worker)`
+  return `${row}.${column === 'holder' ? 'worker' : column}`
+}
+const rowOf = (row: 'old' | 'new') => columns.map((column) => readOf(row, column)).join(', ')
+const nothing = columns.map(() => 'null').join(', ')
+
+/** From now on `tell` hears of each change in the moment of it; the transaction may still be undone. */
+export function keepChronicle(db: Database, tell: (before: Row | null, after: Row | null) => void): void {
+  db.function('told', { varargs: true }, (...values: unknown[]) => {
+    tell(readRow(values.slice(0, columns.length)), readRow(values.slice(columns.length)))
+    return null
+  })
+  db.exec(`
+    create temp trigger told_enter after insert on main.piecework_task
+      begin select told(${nothing}, ${rowOf('new')}); end;
+    create temp trigger told_step after update on main.piecework_task
+      begin select told(${rowOf('old')}, ${rowOf('new')}); end;
+    create temp trigger told_leave after delete on main.piecework_task
+      begin select told(${rowOf('old')}, ${nothing}); end;
+  `)
+}
+
+function readRow(values: readonly unknown[]): Row | null {
+  if (values[0] === null) return null
+  const row: Record<string, unknown> = {}
+  for (const [i, column] of columns.entries()) row[column] = values[i]
+  row.id = String(row.id)
+  row.state = states[Number(row.state) - 1]
+  row.cancelAsked = (Number(row.flags) & 1) !== 0
+  return row as unknown as Row
+}

@@ -1,0 +1,102 @@
+// What a simulated run leaves behind: one stream of events, in order, which is hashed, judged and told as a story.
+import { createHash } from 'node:crypto'
+import type { Verdict } from '../../dist/engine/contract.js'
+import type { State } from '../../dist/task/lifecycle.js'
+import type { Fault, Item } from './plan.js'
+
+/** A task's row as SQLite has it; instants are of the engine's clock. */
+export interface Row {
+  id: string
+  type: string
+  state: State
+  place: number
+  dueAt: number
+  /** Of a scheduled task when it is due, of a leased one its lease's end. */
+  wakeAt: number | null
+  number: number
+  spent: number
+  releases: number
+  deaths: number
+  fence: number
+  nonce: number | null
+  /** Who holds it, or held it when the receipt lapsed: number and name; no name when the store forgot the worker. */
+  holder: number | null
+  worker: string | null
+  key: string | null
+  priority: number
+  dedupKey: string | null
+  cancelAsked: boolean
+}
+
+/** Calls that may change something; what only reads is not told. */
+export type Asked =
+  | { verb: 'enqueue'; request: string | null; tasks: AskedTask[] }
+  | { verb: 'claim'; worker: string; request: string | null; max: number; types: readonly string[] | null }
+  | { verb: 'settle'; worker: string; request: string | null; verdicts: AskedVerdict[] }
+  | { verb: 'extend'; worker: string; receipts: string[]; leaseMs: number[] }
+  | { verb: 'worker'; worker: string; event: 'join' | 'beat' | 'leave' }
+  | { verb: 'sweep' }
+  | { verb: 'amend'; change: string; ids: readonly string[] | null }
+export interface AskedTask {
+  item: number
+  type: string
+  key: string | null
+  priority: number
+  delayMs: number
+  dedupKey: string | null
+}
+export interface AskedVerdict {
+  receipt: string
+  do: Verdict['do']
+  by: string | null
+  delayMs: number | null
+}
+
+/** What a call was answered, as far as the laws look at it. */
+export type Answer =
+  | { verb: 'enqueue'; ids: string[]; duplicates: boolean[] }
+  | { verb: 'claim'; deliveries: { receipt: string; id: string; number: number; fence: number }[] }
+  | { verb: 'settle'; outcomes: string[] }
+  | { verb: 'extend'; held: string[] }
+  | { verb: 'worker' | 'sweep' | 'amend' }
+
+export type Happening =
+  | { is: 'phase'; phase: 'chaos' | 'heal' | 'closing' | 'over' }
+  | { is: 'fault'; fault: Fault; hits: string | null }
+  | { is: 'up'; process: string; wire: boolean }
+  | { is: 'killed'; process: string; by: string | null }
+  | { is: 'paused' | 'resumed' | 'stopping' | 'stopped'; process: string }
+  | { is: 'offered'; process: string; item: Item }
+  | { is: 'accepted'; process: string; item: number; id: string; duplicate: boolean }
+  | { is: 'rejected'; process: string; item: number; code: string }
+  /** A call reaches the engine; `copy`: the wire delivered it a second time. */
+  | { is: 'ask'; call: number; process: string; copy: boolean; asked: Asked }
+  /** The call runs inside a transaction; its changes follow. */
+  | { is: 'ran'; call: number; commit: number; now: number }
+  | { is: 'change'; call: number; commit: number; now: number; before: Row | null; after: Row | null }
+  /** The engine answers; `commit` is the call's (null: it only read), `synced` the last one that is on the disk. */
+  | { is: 'answer'; call: number; commit: number | null; synced: number; answer: Answer }
+  | { is: 'refused'; call: number; code: string }
+  /** The answer has reached its process. */
+  | { is: 'heard'; call: number }
+  /** It never will: the wire lost the request or the reply, and the caller has been told so. */
+  | { is: 'lost'; process: string; asked: Asked }
+  | { is: 'start'; process: string; id: string; number: number; fence: number; running: string[] }
+  | { is: 'end'; process: string; id: string; number: number; how: string }
+  | { is: 'figures'; types: Figures[]; proof: { name: string; shown: Counts; counted: Counts }[] }
+
+export type Counts = Record<string, number>
+export interface Figures {
+  type: string
+  counts: Counts
+}
+
+/** `at` is the monotonic clock in ms; `step` the scheduler's event in which it happened. */
+export type SimEvent = Happening & { step: number; at: number }
+
+/** The same for the same run, on every machine. */
+export function hashOf(events: readonly SimEvent[]): string {
+  const hash = createHash('sha256')
+  for (const event of events) hash.update(`${JSON.stringify(event)}\n`)
+  return hash.digest('hex').slice(0, 16)
+}

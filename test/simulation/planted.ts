@@ -1,0 +1,248 @@
+// The bugs that the simulation must notice, each with the law that has to object to it.
+import type { Edit } from '../planting/copy.js'
+
+export interface Planted {
+  bug: string
+  law: string
+  edits: readonly Edit[]
+}
+
+const sqlite = (file: string, text: string, by: string): Edit => ({ file: `engines/sqlite/${file}`, text, by })
+const worker = (file: string, text: string, by: string): Edit => ({ file: `worker/${file}`, text, by })
+const plant = (law: string, bug: string, ...edits: Edit[]): Planted => ({ bug, law, edits })
+
+const acked = 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`'
+const held = '$' + '{held} from piecework_task where id = ? and fence = ? and nonce = ?'
+
+/** Bugs of receipts, numbers and leases. */
+const ofReceipts = [
+  plant(
+    'newest receipt',
+    'the fence is not compared',
+    sqlite('statements.js', acked, 'dedupKey from piecework_task\n    where id = ? and (? or true) and (? or true)`'),
+    sqlite(
+      'statements.js',
+      `${held} and state = 4`,
+      `${held.replaceAll(/and (fence|nonce) = \?/g, 'and (? or true)')} and state = 4`,
+    ),
+  ),
+  plant(
+    'lapsed receipt',
+    'a late ack is refused',
+    sqlite('statements.js', acked, `${acked.slice(0, -1)} and state = 4\``),
+  ),
+  plant(
+    'numbers',
+    'a fence repeats',
+    sqlite('claim.js', 'Math.max(lastFence + 1, s.nowUs)', 'id'),
+    sqlite('statements.js', 'fence = max(fence + 1, ?)', 'fence = id + 0 * ?'),
+  ),
+  plant(
+    'numbers',
+    'ids are used again',
+    sqlite(
+      'session.js',
+      'const first = Math.max(this.lastId + 1, this.nowUs);',
+      "const first = this.db.prepare('select coalesce(max(id), 0) + 1 as n from piecework_task').get().n;",
+    ),
+  ),
+  plant(
+    'one holder',
+    'a lease ends before its time',
+    sqlite(
+      'statements.js',
+      'where state = 4 and wakeAt <= ? order by wakeAt limit ?',
+      'where state = 4 and wakeAt <= ? + 300 order by wakeAt limit ?',
+    ),
+  ),
+  plant(
+    'one holder',
+    'a handler starts although its lease is over',
+    worker('crew.js', 'if (now >= run.endsAt || run.reason)', 'if (run.reason)'),
+  ),
+  plant(
+    'kept lease',
+    'the heartbeat extends nothing',
+    worker('pulse.js', 'if (due.length > 0)', 'if (due.length > 1000)'),
+  ),
+]
+
+/** Bugs of budgets, deaths and suspects. */
+const ofBudgets = [
+  plant(
+    'one budget',
+    'deliveriesMax is off by one',
+    sqlite('settle.js', 'row.spent >= deliveriesMax', 'row.spent > deliveriesMax'),
+  ),
+  plant(
+    'one budget',
+    'a free release is counted',
+    sqlite('settle.js', "const spent = by === 'counted' ? row.spent : row.spent - 1;", 'const spent = row.spent;'),
+  ),
+  plant(
+    'one budget',
+    'a lease that ends costs no delivery',
+    sqlite(
+      'statements.js',
+      'set state = 3, wakeAt = null, worker = ?, deaths = ?',
+      'set spent = spent - 1, state = 3, wakeAt = null, worker = ?, deaths = ?',
+    ),
+  ),
+  plant(
+    'one budget',
+    'a death is not charged',
+    sqlite('sweep.js', 'else if (exhausted(s, row))', "else if (event === 'expire' && exhausted(s, row))"),
+  ),
+  plant(
+    'suspects',
+    'a suspect is handed out with others',
+    sqlite('claim.js', 'return Math.max(1, ahead);', 'return max;'),
+  ),
+  plant(
+    'suspects',
+    'a suspect runs beside others',
+    worker(
+      'crew.js',
+      'if (task.deaths >= suspectDeaths && !this.#suspect && !this.#closed)',
+      'if (this.#closed === null)',
+    ),
+  ),
+  plant(
+    'back in a second',
+    'nobody looks for the dead',
+    sqlite(
+      'engine.js',
+      'return workers.filter((row) => {',
+      'return workers.filter((row) => {\n        if (row) return false;',
+    ),
+  ),
+]
+
+/** Bugs of places, keys and names. */
+const ofOrder = [
+  plant(
+    'places',
+    'the last comes first',
+    sqlite(
+      'statements.js',
+      'where type = ? and state = 3 order by place, id limit ?`;',
+      'where type = ? and state = 3 order by place desc, id desc limit ?`;',
+    ),
+  ),
+  plant(
+    'keeps place',
+    'a release loses its place',
+    sqlite(
+      'statements.js',
+      'update piecework_task set state = 3, wakeAt = null, nonce = null, worker = null, spent = ?',
+      'update piecework_task set place = place + 1, state = 3, wakeAt = null, nonce = null, worker = null, spent = ?',
+    ),
+  ),
+  plant(
+    'keys',
+    "a key's width is ignored",
+    sqlite('session.js', 'const { width } = this.catalog.policyOf(queue).perKey;', 'const width = 1000;'),
+  ),
+  plant(
+    'dedup',
+    'the dedup window is ignored',
+    sqlite('settle.js', 'if (dedupWindowMs > 0)', 'if (dedupWindowMs < 0)'),
+  ),
+]
+
+/** Bugs of figures, commits and lost answers. */
+const ofAnswers = [
+  plant(
+    'counters',
+    'a counter is counted twice',
+    sqlite(
+      'session.js',
+      'this.q.count.run(...deltas, type);',
+      '{ this.q.count.run(...deltas, type); this.q.count.run(...deltas, type); }',
+    ),
+  ),
+  plant(
+    'counters',
+    'an expiry is not counted',
+    sqlite(
+      'sweep.js',
+      "s.count(event, row.type, 'leased', 'ready');",
+      "s.count(event === 'expire' ? 'release' : event, row.type, 'leased', 'ready');",
+    ),
+  ),
+  plant(
+    'synced',
+    'an ack is reported before its sync',
+    sqlite('turn.js', 'this.syncer\n            .after()', 'Promise.resolve()'),
+  ),
+  plant(
+    'synced',
+    'a sync that had begun counts for what came later',
+    sqlite('sync.js', 'const served = waiting;\n        waiting = [];', ''),
+    sqlite(
+      'sync.js',
+      'running = false;\n            if (error)',
+      'running = false;\n            const served = waiting.splice(0);\n            if (error)',
+    ),
+  ),
+  plant(
+    'repeats',
+    'a flush sent again is settled again',
+    sqlite('engine.js', 'if (kept)\n        return JSON.parse(kept.answer);', ''),
+  ),
+  plant(
+    'repeats',
+    'a claim sent again takes other tasks',
+    sqlite(
+      'claim.js',
+      'if (kept)\n            return stillLeased',
+      'if (kept === null)\n            return stillLeased',
+    ),
+  ),
+  plant(
+    'repeats',
+    'a claim whose answer was lost is forgotten until its leases end',
+    worker('fetch.js', 'String(this.#requests)', 'String(this.#requests++)'),
+  ),
+  plant(
+    'repeats',
+    'a verdict whose answer was lost is not sent again',
+    worker('settle.js', 'if (this.#giveUp ||', 'if (error.retryable ||'),
+  ),
+]
+
+/** Bugs of the end of things, and of time. */
+const ofEnds = [
+  plant(
+    'stops',
+    'a prefetched task is not given back',
+    worker('crew.js', "settler.add(run, { receipt: run.receipt, do: 'release', by: 'unstarted' });", 'void settler;'),
+  ),
+  plant(
+    'kept',
+    'a task is accepted and not stored',
+    sqlite('enqueue.js', 's.q.insert.run(', 'if (id % 5 !== 0) s.q.insert.run('),
+  ),
+  plant(
+    'kept',
+    'an ack is answered and the task stays',
+    sqlite(
+      'settle.js',
+      "s.q.remove.run(id);\n    s.count('ack'",
+      "if (row.number < 2) s.q.remove.run(id);\n    s.count('ack'",
+    ),
+  ),
+  plant(
+    'finish',
+    'what waits behind its key is forgotten',
+    sqlite('settle.js', 's.promoteLanes();\n    return outcomes;', 'return outcomes;'),
+  ),
+  plant('clock', 'two sweeps take the same sleep in', sqlite('session.js', 'row.asleepMs += sleptMs;', '')),
+  plant(
+    'clock',
+    'the wall clock moves leases',
+    sqlite('time.js', 'Math.floor(clock.monotonicMs() * 1000) + row.offsetUs;', 'Math.floor(clock.wallMs() * 1000);'),
+  ),
+]
+
+export const planted: readonly Planted[] = [...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofEnds]

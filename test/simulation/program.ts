@@ -1,0 +1,134 @@
+// One simulated process: the real client with one worker, whose handlers do what the payload's script says.
+
+import { pause } from '../../dist/ground/clock.js'
+import type { Delivery } from '../../dist/task/handler.js'
+import { seededRandom } from '../../dist/testing/seeded-random.js'
+import type { Happening } from './events.js'
+import type { House } from './house.js'
+import { Line, type Weather } from './line.js'
+import { Dice, type Item, type Plan, type Script } from './plan.js'
+import { Owner, type Scheduler } from './scheduler.js'
+import type { Store } from './store.js'
+
+export const queueName = 'q'
+
+export interface ProgramPorts {
+  readonly house: House
+  readonly scheduler: Scheduler
+  readonly store: Store
+  readonly air: Owner
+  readonly spec: Plan['processes'][number]
+  readonly weather: Weather
+  readonly seed: number
+  readonly tell: (happening: Happening) => void
+  /** A handler that kills its process. */
+  readonly suicide: (task: string) => void
+}
+
+interface Payload {
+  item: number
+  script: Script
+}
+
+export class Program {
+  readonly owner: Owner
+  private readonly client: InstanceType<House['Client']>
+  /** Ids of the tasks whose handlers run now. */
+  private readonly running = new Set<string>()
+
+  constructor(
+    readonly name: string,
+    private readonly ports: ProgramPorts,
+  ) {
+    const { house, scheduler, store, air, spec, weather, seed, tell } = ports
+    this.owner = new Owner(name)
+    const clock = scheduler.clockOf(this.owner)
+    const unanswered = () => new house.PieceworkError('PW_BUSY', 'No answer came.')
+    const dice = new Dice(seededRandom(seed + 1))
+    const line = { scheduler, store, owner: this.owner, air, wire: spec.wire, weather, dice, tell, unanswered }
+    const startWorker = house.workerWith({ makeHeartbeat: house.makeHeartbeat, alone: new house.Alone() })
+    const connection = new house.Connection({
+      ...{ engine: new Line(line), clock, random: seededRandom(seed), startWorker, heartbeat: 'loop', actor: name },
+    })
+    this.client = new house.Client(connection)
+  }
+
+  /** Starts working; the queue takes what its types are. */
+  start(): void {
+    const { spec, tell } = this.ports
+    const { concurrency, prefetch, graceMs } = spec
+    tell({ is: 'up', process: this.name, wire: spec.wire })
+    const worker = this.queue.work((payload: unknown, delivery) => this.handle(payload as Payload, delivery), {
+      ...{ concurrency, prefetch, graceMs },
+    })
+    // Troubles are what a simulation is made of.
+    worker.on('error', () => {})
+  }
+
+  async enqueue(item: Item): Promise<string | null> {
+    const { tell, scheduler } = this.ports
+    const { type, priority, script, key, dedupKey, onWall, delayMs } = item
+    tell({ is: 'offered', process: this.name, item })
+    const due = delayMs === 0 ? {} : onWall ? { dueAt: scheduler.rightWallMs + delayMs } : { delayMs }
+    const named = { ...(key === null ? {} : { key }), ...(dedupKey === null ? {} : { dedupKey }) }
+    try {
+      const payload = { item: item.item, script }
+      const { id, duplicate } = await this.queue.enqueue(payload, { type, priority, ...due, ...named })
+      tell({ is: 'accepted', process: this.name, item: item.item, id, duplicate })
+      return id
+    } catch (error) {
+      tell({ is: 'rejected', process: this.name, item: item.item, code: String((error as { code?: unknown }).code) })
+      return null
+    }
+  }
+
+  get queue() {
+    return this.client.queue(queueName) as import('../../dist/queue/face.js').Queue<unknown>
+  }
+
+  /** A deploy's way to end: no new tasks, the grace time, the rest goes back. */
+  async stop(): Promise<void> {
+    const { tell } = this.ports
+    tell({ is: 'stopping', process: this.name })
+    await this.client.close()
+    tell({ is: 'stopped', process: this.name })
+  }
+
+  private async handle({ script }: Payload, delivery: Delivery): Promise<void> {
+    const { tell } = this.ports
+    const { id, number, fence } = delivery
+    tell({ is: 'start', process: this.name, id, number, fence, running: [...this.running] })
+    this.running.add(id)
+    const end = (how: string) => {
+      this.running.delete(id)
+      tell({ is: 'end', process: this.name, id, number, how })
+    }
+    try {
+      await this.play(script, delivery)
+      end('ack')
+    } catch (error) {
+      end(
+        (error as Error).name === 'PieceworkError'
+          ? String((error as { code?: string }).code)
+          : String((error as Error).name),
+      )
+      throw error
+    }
+  }
+
+  private async play({ ms, how, times, deaf }: Script, { id, number, signal }: Delivery): Promise<void> {
+    const { house, suicide, scheduler } = this.ports
+    const clock = scheduler.clockOf(this.owner)
+    if (ms > 0) await pause(clock, ms, deaf ? undefined : signal)
+    if (!deaf) signal.throwIfAborted()
+    if (number > times) return
+    if (how === 'kill') {
+      suicide(id)
+      await new Promise(() => {})
+    }
+    if (how === 'throw') throw new Error('as its script says')
+    if (how === 'release') throw new house.Release()
+    if (how === 'snooze') throw new house.Release({ delayMs: 150 })
+    if (how === 'bury') throw new house.Bury('as its script says')
+  }
+}

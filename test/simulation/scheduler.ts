@@ -1,0 +1,145 @@
+// One scheduler for every timer of every simulated process: runs one event, lets promises settle, takes the next.
+import type { Clock, Timer } from '../../dist/ground/clock.js'
+
+/** Whose events may be held back or dropped: a process, the store, the wire. */
+export class Owner {
+  state: 'running' | 'held' | 'gone' = 'running'
+  readonly kept: Planned[] = []
+  constructor(readonly name: string) {}
+}
+
+interface Planned {
+  at: number
+  order: number
+  owner: Owner
+  fn: () => void
+  cancelled: boolean
+}
+
+/** The clocks of one machine, and all that is to happen on it. Instants are ms. */
+export class Scheduler {
+  /** The monotonic clock. */
+  now = 10_000
+  /** Events run so far. */
+  step = 0
+  private wallAhead = 2_000_000_000_000
+  private wrongMs = 0
+  private asleep = 0
+  private orders = 0
+  private readonly heap: Planned[] = []
+
+  readonly clockOf = (owner: Owner): Clock => ({
+    monotonicMs: () => this.now,
+    wallMs: () => this.now + this.wallAhead,
+    uptimeMs: () => this.now + this.asleep,
+    bootId: 'boot-1',
+    after: (ms, fn) => this.after(owner, ms, fn),
+    soon: (fn) => void this.after(owner, 0, fn),
+  })
+
+  after(owner: Owner, ms: number, fn: () => void): Timer {
+    const planned = { at: this.now + Math.max(ms, 0), order: ++this.orders, owner, fn, cancelled: false }
+    this.plan(planned)
+    return {
+      cancel: () => {
+        planned.cancelled = true
+      },
+    }
+  }
+
+  /** What a wall clock would show that nobody had set wrong. */
+  get rightWallMs(): number {
+    return this.now + this.wallAhead - this.wrongMs
+  }
+
+  /** The wall clock jumps; nothing else moves. */
+  jumpWall(ms: number): void {
+    this.wallAhead += ms
+    this.wrongMs += ms
+  }
+
+  /** Somebody sets the wall clock right. */
+  setWallRight(): void {
+    this.jumpWall(-this.wrongMs)
+  }
+
+  /** The machine sleeps: wall clock and uptime go on, monotonic clock and timers stand still. */
+  sleep(ms: number): void {
+    this.wallAhead += ms
+    this.asleep += ms
+  }
+
+  /** Nothing of this owner happens until `release`. */
+  hold(owner: Owner): void {
+    if (owner.state === 'running') owner.state = 'held'
+  }
+
+  /** What fell due meanwhile happens now, in its order. */
+  release(owner: Owner): void {
+    if (owner.state !== 'held') return
+    owner.state = 'running'
+    for (const planned of owner.kept.splice(0))
+      this.plan(Object.assign(planned, { at: this.now, order: ++this.orders }))
+  }
+
+  /** Nothing of this owner will ever happen again. */
+  drop(owner: Owner): void {
+    owner.state = 'gone'
+    owner.kept.length = 0
+  }
+
+  /** Runs events until `done` or until none is left before `endAt`; answers whether it was done. */
+  async run(endAt: number, done: () => boolean): Promise<boolean> {
+    await settled()
+    for (let next = this.take(endAt); next; next = this.take(endAt)) {
+      if (next.cancelled || next.owner.state === 'gone') continue
+      this.now = Math.max(this.now, next.at)
+      if (next.owner.state === 'held') {
+        next.owner.kept.push(next)
+        continue
+      }
+      this.step++
+      next.fn()
+      await settled()
+      if (done()) return true
+    }
+    this.now = Math.max(this.now, endAt)
+    return done()
+  }
+
+  private plan(planned: Planned): void {
+    const { heap } = this
+    let at = heap.push(planned) - 1
+    while (at > 0) {
+      const up = (at - 1) >> 1
+      if (before(heap[up] as Planned, planned)) break
+      heap[at] = heap[up] as Planned
+      at = up
+    }
+    heap[at] = planned
+  }
+
+  private take(endAt: number): Planned | undefined {
+    const { heap } = this
+    const [first] = heap
+    if (!first || first.at > endAt) return undefined
+    const last = heap.pop() as Planned
+    if (last === first) return first
+    let at = 0
+    for (;;) {
+      let down = 2 * at + 1
+      if (down >= heap.length) break
+      if (down + 1 < heap.length && before(heap[down + 1] as Planned, heap[down] as Planned)) down++
+      if (before(last, heap[down] as Planned)) break
+      heap[at] = heap[down] as Planned
+      at = down
+    }
+    heap[at] = last
+    return first
+  }
+}
+
+const before = (a: Planned, b: Planned) => a.at < b.at || (a.at === b.at && a.order < b.order)
+
+/** Everything that one event started has settled: nothing here waits for the machine. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -1,0 +1,149 @@
+// The one store of a simulated run: the real engine, and an observer who tells which call changed what, in order.
+import type { Database } from 'better-sqlite3'
+import type { Engine } from '../../dist/engine/contract.js'
+import { seededRandom } from '../../dist/testing/seeded-random.js'
+import { answerTold, askTold } from './calls.js'
+import { keepChronicle } from './chronicle.js'
+import { type Brackets, Disk } from './disk.js'
+import type { Counts, Happening } from './events.js'
+import type { House } from './house.js'
+import { Owner, type Scheduler } from './scheduler.js'
+
+export type Verb = 'enqueue' | 'claim' | 'settle' | 'extend' | 'worker' | 'sweep' | 'amend'
+
+/** What the observer needs to see of the engine; names of private fields, so that a rename is noticed at once. */
+interface Skin {
+  opened: {
+    db: Database
+    session: { q: Brackets; now: number }
+    turn: { run(work: (session: unknown) => unknown, ...rest: unknown[]): Promise<unknown> }
+  }
+}
+
+type Told = Extract<Happening, { is: 'ran' | 'change' }>
+
+export class Store {
+  readonly disk: Disk
+  private readonly dead = new Set<string>()
+  private calls = 0
+  /** The call being handed in; the call whose work runs; in which commit each call ran. */
+  private handing = 0
+  private running = 0
+  private readonly ranIn = new Map<number, number>()
+  private joining: string | null = null
+  /** What the transaction in progress has done so far. */
+  private pending: Told[] = []
+
+  private constructor(
+    readonly engine: Engine,
+    private readonly tell: (happening: Happening) => void,
+    disk: Disk,
+  ) {
+    this.disk = disk
+  }
+
+  static async open(house: House, scheduler: Scheduler, seed: number, tell: (h: Happening) => void): Promise<Store> {
+    const owner = new Owner('store')
+    const clock = scheduler.clockOf(owner)
+    const disk = new Disk(scheduler, owner)
+    const port = { now: () => disk.syncNow(), close() {} }
+    let store: Store | null = null
+    const liveness = {
+      hold: () => store?.joining ?? null,
+      isDead: (proof: string) => store?.dead.has(proof) ?? false,
+      held: null,
+      drop() {},
+      clear() {},
+    }
+    const engine = house.engineFor('sqlite::memory:', {
+      ...{ clock, liveness, random: seededRandom(seed) },
+      syncer: house.syncer(clock, disk.sync, port),
+    })
+    await engine.open()
+    store = new Store(engine, tell, disk)
+    store.observe()
+    return store
+  }
+
+  /** Hands a call to the engine on behalf of a process and tells what becomes of it. */
+  hand(verb: Verb, args: readonly unknown[], from: { process: string; proof: string | null; copy?: boolean }) {
+    const call = ++this.calls
+    this.tell({ is: 'ask', call, process: from.process, copy: from.copy === true, asked: askTold(verb, args) })
+    this.handing = call
+    this.joining = from.proof
+    const method = this.engine[verb] as (...args: readonly unknown[]) => Promise<unknown>
+    const answer = method.apply(this.engine, [...args])
+    this.handing = 0
+    answer.then(
+      (value) => {
+        const { synced } = this.disk
+        this.tell({ is: 'answer', call, commit: this.ranIn.get(call) ?? null, synced, answer: answerTold(verb, value) })
+      },
+      (error) => this.tell({ is: 'refused', call, code: String((error as { code?: unknown }).code) }),
+    )
+    return { call, answer }
+  }
+
+  /** The process with this proof is gone, and the store can know it. */
+  bury(proof: string): void {
+    this.dead.add(proof)
+  }
+
+  set full(full: boolean) {
+    this.disk.fill(this.skin.db, full)
+  }
+
+  /** Every figure, and beside it the engine's own full count. */
+  async figures(): Promise<void> {
+    const { types } = await this.engine.measure(null, false)
+    const proof = (await this.engine.select('proof', {}, null)).items as unknown as FiguresOf[]
+    this.tell({
+      is: 'figures',
+      types: types.map(({ queue: _q, type, paused: _p, backlogAgeMs: _b, leaseAgeMaxMs: _l, ...counts }) => ({
+        ...{ type, counts },
+      })),
+      proof: proof.map(({ name, shown, counted }) => ({ name, shown, counted })),
+    })
+  }
+
+  private get skin(): Skin['opened'] {
+    return (this.engine as unknown as Skin).opened
+  }
+
+  private observe(): void {
+    const { db, session, turn } = this.skin
+    const run = turn.run.bind(turn)
+    turn.run = (work, ...rest) => {
+      const call = this.handing
+      const observed = (s: unknown) => {
+        this.running = call
+        // Calls of the simulator itself are settings.
+        if (call > 0) this.pending.push({ is: 'ran', call, commit: this.disk.commit + 1, now: session.now })
+        return work(s)
+      }
+      return run(observed, ...rest)
+    }
+    keepChronicle(db, (before, after) => {
+      const { commit } = this.disk
+      this.pending.push({ is: 'change', call: this.running, commit: commit + 1, now: session.now, before, after })
+    })
+    this.disk.stand(session.q, {
+      committed: () => {
+        for (const told of this.pending) {
+          if (told.is === 'ran') this.ranIn.set(told.call, told.commit)
+          this.tell(told)
+        }
+        this.pending = []
+      },
+      undone: () => {
+        this.pending = []
+      },
+    })
+  }
+}
+
+interface FiguresOf {
+  name: string
+  shown: Counts
+  counted: Counts
+}
