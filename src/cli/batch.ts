@@ -82,7 +82,7 @@ async function refuseOther(store: Store, { input }: RunOf): Promise<void> {
     throw new PieceworkError(
       'PW_BATCH_OTHER_COMMAND',
       `${input} has ${open} open and ${batch.dead} dead items in batch ${batch.name}, not this COMMAND's own. ` +
-        `--batch ${name} goes on with them under this COMMAND, --new starts a batch of its own beside it; ` +
+        `--batch ${name} goes on with them under this COMMAND, --new starts a batch of its own beside it. ` +
         `To be rid of it: ${removalOf(batch).join(', ')}.`,
       { batch: batch.name, open, dead: batch.dead },
     )
