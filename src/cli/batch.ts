@@ -5,6 +5,7 @@ import { PieceworkError } from '../ground/errors.js'
 import { bulkTasksMax, checkName, type PolicyPatch } from '../task/limits.js'
 import type { BatchRecord } from '../task/records.js'
 import type { Format } from './items.js'
+import { quoted } from './placeholders.js'
 import type { Store } from './store.js'
 
 /** What names a run and tells it from others. */
@@ -16,7 +17,7 @@ export interface RunOf {
   format: Format
   /** --batch; null: the default name. */
   name: string | null
-  /** --new */
+  /** --new: this COMMAND's own batch is forgotten with its tasks; those of others are left alone. */
   anew: boolean
   policy: PolicyPatch
 }
@@ -65,27 +66,40 @@ export async function prepareBatch(store: Store, run: RunOf): Promise<BatchRecor
   const there = await readBatch(store, name)
   if (run.anew) {
     if (there !== null) await forget(store, name)
-  } else if (run.name === null && run.input !== '-') await refuseOther(store, run, name)
+  } else if (there === null && run.name === null && run.input !== '-') await refuseOther(store, run)
   // Declared past the library: a run with other options is meant, and no reason for a warning.
   await connection.engine().configure('queue', name, { code: run.policy }, connection.actor)
   const info: RunInfo = { command: run.words, input: run.input, format: run.format }
   return (await engine.configure('batch', name, { info }, connection.actor)) as unknown as BatchRecord
 }
 
-/** The same file under other words, with work left: going on silently could do everything twice. */
-async function refuseOther(store: Store, run: RunOf, name: string): Promise<void> {
+/** The same file with work left under other words, and no batch of these: beginning one could do everything twice. */
+async function refuseOther(store: Store, { input }: RunOf): Promise<void> {
   for await (const batch of batchesOf(store)) {
-    const info: RunInfo = batch.info
-    if (batch.name === name || info.input !== run.input) continue
     const open = openIn(batch)
-    if (open === 0 && batch.dead === 0) continue
+    if ((batch.info as RunInfo).input !== input || (open === 0 && batch.dead === 0)) continue
+    const name = quoted([batch.name])
     throw new PieceworkError(
       'PW_BATCH_OTHER_COMMAND',
-      `${run.input} has ${open} open and ${batch.dead} dead items in batch "${batch.name}" of another COMMAND. ` +
-        `Say --batch '${batch.name}' to go on with this one, or --new to start anew.`,
+      `${input} has ${open} open and ${batch.dead} dead items in batch ${batch.name}, not this COMMAND's own. ` +
+        `--batch ${name} goes on with them under this COMMAND, --new starts a batch of its own beside it. ` +
+        `To be rid of it: ${removalOf(batch).join(', ')}.`,
       { batch: batch.name, open, dead: batch.dead },
     )
   }
+}
+
+/** What takes a run's batch and all that is left of it out of the store. */
+export const removalOf = (batch: BatchRecord): string[] => [
+  `piecework batch forget ${quoted([batch.name])}`,
+  ...leftovers(batch),
+]
+
+/** What takes the tasks that a forgotten run leaves behind out of the store. */
+export function leftovers(batch: BatchRecord): string[] {
+  const name = quoted([batch.name])
+  const purge = openIn(batch) > 0 ? [`piecework queue purge ${name} --all`] : []
+  return batch.dead > 0 ? [...purge, `piecework dead discard ${name} --all`] : purge
 }
 
 /** Throws PW_BATCH_BUSY while somebody works on the batch, who would lose count of it. */

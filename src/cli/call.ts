@@ -9,6 +9,7 @@ import type { Ended, Running } from './child.js'
 import { numberHeader, refusedHeader } from './feed.js'
 import { itemText } from './fields.js'
 import type { Gate } from './gate.js'
+import type { Failure } from './halt.js'
 import type { Format } from './items.js'
 import type { Launch } from './launch.js'
 import { escaped, type Template } from './placeholders.js'
@@ -64,8 +65,8 @@ export class Caller {
     private readonly hears: {
       /** COMMAND itself is the trouble, or the output: no other task would fare better. */
       hopeless(error: PieceworkError): void
-      /** A delivery ended by ack (null), or by a failure in words that do not hold the item. */
-      ended(error: string | null): void
+      /** A delivery ended by ack (null), or by a failure. */
+      ended(failure: Failure | null): void
     },
   ) {}
 
@@ -101,7 +102,9 @@ export class Caller {
     const { verdict, error, item } = told
     if (verdict !== 'ack') order.away(delivery.id)
     // Before anything else is awaited: the next COMMAND may be the one too many.
-    if (verdict === 'retry' || verdict === 'bury') this.hears.ended(withoutItem(error ?? '', item))
+    if (verdict === 'retry' || verdict === 'bury') {
+      this.hears.ended({ error: error ?? '', alike: withoutItem(error ?? '', item) })
+    }
     try {
       await this.results.tell(told)
       if (verdict === 'ack') this.hears.ended(null)

@@ -2,6 +2,7 @@
 import { fingerprint } from '../engines/fingerprint.js'
 import { PieceworkError } from '../ground/errors.js'
 import { shown } from '../task/limits.js'
+import { counted, oneLine } from './print.js'
 
 /** `soon` lets running COMMANDs end, `now` ends them. */
 export type Halt =
@@ -31,6 +32,12 @@ export function haltOf(text: string | undefined): Halt {
   )
 }
 
+export interface Failure {
+  error: string
+  /** The error as it would read for any other item. */
+  alike: string
+}
+
 /** Counts the deliveries of one run that ended by ack, retry or death. */
 export class Halting {
   readonly #halt: Halt
@@ -38,32 +45,39 @@ export class Halting {
   #failed = 0
   #first: string | null = null
   #same = true
+  #last = ''
 
   constructor(halt: Halt) {
     this.#halt = halt
   }
 
-  /** One more ended; `error` is null for an ack. Answers how to stop and why, or null to go on. */
-  ended(error: string | null): { when: 'soon' | 'now'; why: string } | null {
+  /**
+   * One more ended; `failure` is null for an ack, otherwise the error, and the same without the item, by which errors
+   * are compared. Answers how to stop and why, or null to go on.
+   */
+  ended(failure: Failure | null): { when: 'soon' | 'now'; why: string } | null {
     this.#finished++
-    if (error === null) this.#same = false
-    else this.#failure(error)
+    if (failure === null) this.#same = false
+    else this.#failure(failure)
+    const last = this.#last
     const halt = this.#halt
     if (halt.when === 'never') return null
     if (halt.when === 'same') {
       if (!this.#same || this.#finished < sameMax) return null
-      return { when: 'soon', why: `The first ${sameMax} deliveries all failed with one error.` }
+      return { when: 'soon', why: `The first ${sameMax} deliveries all failed with one error: ${last}` }
     }
-    const counts = `${this.#failed} of ${this.#finished} deliveries failed`
-    if ('failures' in halt) return this.#failed >= halt.failures ? { when: halt.when, why: `${counts}.` } : null
+    const counts = `${this.#failed} of ${counted(this.#finished, 'delivery', 'deliveries')} failed`
+    const why = last === '' ? counts : `${counts}, the last one with: ${last}`
+    if ('failures' in halt) return this.#failed >= halt.failures ? { when: halt.when, why } : null
     // A share of next to nothing says nothing.
     if (this.#finished < 3 || this.#failed * 100 < halt.percent * this.#finished) return null
-    return { when: halt.when, why: `${counts}: ${halt.percent}% or more.` }
+    return { when: halt.when, why }
   }
 
-  #failure(error: string): void {
+  #failure({ error, alike }: Failure): void {
     this.#failed++
-    const shape = fingerprint('', { code: null, text: error })
+    this.#last = oneLine(error.split('\n', 1)[0] ?? '').slice(0, 200)
+    const shape = fingerprint('', { code: null, text: alike })
     this.#first ??= shape
     if (shape !== this.#first) this.#same = false
   }

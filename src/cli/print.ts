@@ -90,5 +90,8 @@ export function humanMs(ms: number): string {
 /** A whole number with thin groups of three digits. */
 export const grouped = (value: number) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ')
 
+/** So many of something: `1 task`, `3 tasks`. `many` where the plural is no mere s. */
+export const counted = (count: number, one: string, many = `${one}s`) => `${grouped(count)} ${count === 1 ? one : many}`
+
 /** An instant as programs read it: ISO 8601 in UTC; null stays null. */
 export const isoOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())

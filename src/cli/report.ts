@@ -2,7 +2,7 @@
 import type { BatchRecord, TaskRecord } from '../task/records.js'
 import { openIn } from './batch.js'
 import { quoted } from './placeholders.js'
-import { grouped, humanMs, oneLine } from './print.js'
+import { counted, grouped, humanMs, oneLine } from './print.js'
 import type { Store } from './store.js'
 
 /** One kind of error among dead letters. */
@@ -44,38 +44,40 @@ export function summaryOf(batch: BatchRecord, ms: number): Record<string, unknow
   return { batch: name, total, done, dead, cancelled, retries, ms: Math.round(ms) }
 }
 
-/** What people read at the end. `again`: the words of this command, and those that name the store for others. */
-export async function reportOf(
-  store: Store,
-  batch: BatchRecord,
-  ms: number,
-  again: { words: readonly string[]; url: readonly string[] },
-): Promise<string> {
+/** This command as it was typed, for pasteable commands, and the words that name the store for others. */
+export interface Again {
+  /** `run` and its options. */
+  options: readonly string[]
+  /** COMMAND, after `--` where that was said. */
+  command: readonly string[]
+  url: readonly string[]
+}
+
+/** What people read at the end. */
+export async function reportOf(store: Store, batch: BatchRecord, ms: number, again: Again): Promise<string> {
   const { total, done, dead, cancelled, retries, returned } = batch
   const open = openIn(batch)
-  const counts: [number, string][] = [
-    [dead, 'dead'],
-    [cancelled, 'cancelled'],
-    [open, 'open'],
-    [retries, 'retries'],
-    [returned, 'given back by workers that died'],
-  ]
-  const told = counts.flatMap(([count, what]) => (count > 0 ? [`${grouped(count)} ${what}`] : []))
-  const lines = [`piecework: ${[`${grouped(done)} of ${grouped(total)} done`, ...told].join(', ')}; ${humanMs(ms)}`]
+  const parts = [`${grouped(done)} of ${grouped(total)} done`]
+  if (dead > 0) parts.push(`${grouped(dead)} dead`)
+  if (cancelled > 0) parts.push(`${grouped(cancelled)} cancelled`)
+  if (open > 0) parts.push(`${grouped(open)} open`)
+  if (retries > 0) parts.push(counted(retries, 'retry', 'retries'))
+  if (returned > 0) parts.push(`${grouped(returned)} given back by workers that died`)
+  const lines = [`piecework: ${parts.join(', ')}; ${humanMs(ms)}`]
   const next: string[][] = []
   if (dead > 0) {
     const groups = await errorGroups(store, { batch: batch.name })
     for (const group of groups.slice(0, 3)) lines.push(`  ${grouped(group.count)} x ${group.error.slice(0, 200)}`)
     next.push(['dead', 'list', batch.name, ...again.url])
   }
-  const { words } = again
-  const options = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined)
-  const asked = options.find((word) => word === '--retry-dead' || word === '--new')
-  if (open > 0) next.push(words.filter((word, at) => word !== '--new' || at >= options.length))
-  else if (dead > 0 && asked === undefined) {
-    const at = words.indexOf('run') + 1
-    next.push([...words.slice(0, at), '--retry-dead', ...words.slice(at)])
-  } else if (dead > 0) next.push(['dead', 'redrive', batch.name, '--all', ...again.url])
+  if (open > 0 || dead > 0) next.push(againWith(again, open === 0))
   if (next.length > 0) lines.push('next:', ...next.map((command) => `  ${quoted(['piecework', ...command])}`))
   return lines.join('\n')
+}
+
+/** The same command once more, to go on; with what is dead, where nothing else is left to do. */
+function againWith({ options, command }: Again, retryDead: boolean): string[] {
+  const kept = options.filter((word) => word !== '--new' && word !== '--retry-dead')
+  const at = kept.indexOf('run') + 1
+  return [...kept.slice(0, at), ...(retryDead ? ['--retry-dead'] : []), ...kept.slice(at), ...command]
 }

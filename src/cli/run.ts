@@ -6,12 +6,12 @@ import { openIn, prepareBatch, type RunOf, readBatch } from './batch.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Feed } from './feed.js'
 import { Gate } from './gate.js'
-import { type Halt, Halting } from './halt.js'
+import { type Failure, type Halt, Halting } from './halt.js'
 import type { Input } from './input.js'
 import { Launch } from './launch.js'
 import { errorText, exitOf, grouped, type Output, warningText } from './print.js'
 import { Progress, type Standing, stderrScreen } from './progress.js'
-import { reportOf, summaryOf } from './report.js'
+import { type Again, reportOf, summaryOf } from './report.js'
 import { type ResultOptions, Results } from './results.js'
 import type { Store } from './store.js'
 
@@ -23,8 +23,7 @@ export interface RunPlan {
   halt: Halt
   results: Omit<ResultOptions, 'heldMax'>
   retryDead: boolean
-  /** For pasteable commands: this one again, and how others name the store. */
-  again: { words: readonly string[]; url: readonly string[] }
+  again: Again
 }
 
 /** Why a run ends before its work does: an exit code, and an error where there was one. */
@@ -74,7 +73,7 @@ class Session {
     this.#gate = new Gate(clock, plan.concurrency, plan.perSecond)
     this.#caller = new Caller(new Launch(clock, plan.concurrency), plan.manner, this.#gate, this.#results, {
       hopeless: (error) => this.#end('soon', { exit: exitOf(error), error }),
-      ended: (error) => this.#ended(error),
+      ended: (failure) => this.#ended(failure),
     })
     this.#feed = new Feed(store, batch)
     this.#halting = new Halting(plan.halt)
@@ -154,8 +153,8 @@ class Session {
     this.#worker = worker
   }
 
-  #ended(error: string | null): void {
-    const verdict = this.#halting.ended(error)
+  #ended(failure: Failure | null): void {
+    const verdict = this.#halting.ended(failure)
     if (verdict === null) return
     this.#end(verdict.when, { exit: 4, error: new PieceworkError('PW_HALTED', verdict.why) })
   }

@@ -10,7 +10,7 @@ interface Entry {
   /** True when the same call may succeed later without a change. */
   readonly retryable?: true
   /** The command line's exit code; 2 unless said. */
-  readonly exit?: 3 | 4 | 126 | 127
+  readonly exit?: 3 | 4 | 126 | 127 | 130
 }
 
 export const errorTable = {
@@ -27,8 +27,8 @@ export const errorTable = {
   },
   PW_BATCH_OTHER_COMMAND: {
     meaning: 'This input has unfinished work under another COMMAND.',
-    why: 'A batch of the same file has open or dead items, and it was started with other words.',
-    cure: 'Go on with it under the new COMMAND: --batch NAME. Start anew beside it: --new.',
+    why: 'A batch of the same file has open or dead items, and COMMAND has none of its own yet.',
+    cure: 'Say --batch NAME or --new, or remove the other: `piecework batch forget`, then `piecework queue purge`.',
   },
   PW_BATCH_SEALED: {
     meaning: 'The batch takes no more tasks.',
@@ -137,6 +137,12 @@ export const errorTable = {
     meaning: 'The input cannot be read.',
     why: 'The file is missing, is a folder, or may not be read by this user.',
     cure: 'Check the path after --input.',
+  },
+  PW_INTERRUPTED: {
+    meaning: 'The command was interrupted before it changed anything.',
+    why: 'Ctrl-C was typed where it asked whether this is meant.',
+    cure: 'Nothing to do; --dry-run only counts.',
+    exit: 130,
   },
   PW_ITEM_REFUSED: {
     meaning: 'A line of the input is no item.',

@@ -34,16 +34,17 @@ export interface Piecework extends AsyncDisposable {
   close(): Promise<void>
 }
 
-interface AnyQueue {
+/** What a queue of any typing can do; `Payload` is what its tasks hold: the input after its trip through JSON. */
+interface AnyQueue<Payload> {
   readonly name: string
-  readonly dead: DeadLetters
+  readonly dead: DeadLetters<Payload>
   /** Resolves with the number of dead letters once nothing is left to do; PW_DRAIN_STUCK, PW_DRAIN_TIMEOUT. */
   drained(options?: DrainOptions): Promise<{ dead: number }>
   stats(): Promise<QueueStats>
   /** The task; `gone` when it is done, cancelled or discarded, or never was in this queue. */
-  get(id: string): Promise<Task | { state: 'gone' }>
-  /** One page of tasks; `limit` 1 … 1000, default 100. */
-  list(filter?: TaskListFilter): Promise<Listing<Task>>
+  get(id: string): Promise<Task<Payload> | { state: 'gone' }>
+  /** One page of tasks, the oldest first; `limit` 1 … 1000, default 100. `next` leads to the page after it. */
+  list(filter?: TaskListFilter): Promise<Listing<Task<Payload>>>
   /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
   cancel(target: string | TaskFilter | { all: true }): Promise<{ cancelled: number; asked: number }>
   /**
@@ -59,7 +60,7 @@ interface AnyQueue {
 }
 
 /** A queue: producers enqueue, workers of any process take. */
-export interface Queue<In, Out = In> extends AnyQueue {
+export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
   /** Any stream in constant memory. An error names the item's index; what came before it stays enqueued. */
   enqueueMany(
@@ -80,7 +81,7 @@ type Typed<O, N> = Omit<O, 'type'> & { type: N }
 type AnyInput<M extends SchemasByType> = { [N in keyof M]: InputOf<M, N> }[keyof M]
 
 /** A queue with a schema for each type of task. */
-export interface TypedQueue<M extends SchemasByType> extends AnyQueue {
+export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyInput<M>>> {
   enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions, N>): Promise<EnqueuedTask>
   enqueueMany<N extends keyof M & string>(
     items: Iterable<InputOf<M, N>> | AsyncIterable<InputOf<M, N>>,
@@ -128,12 +129,12 @@ export interface DeadFilter extends Omit<TaskFilter, 'state'> {
   text?: string | undefined
 }
 
-/** The dead letters of one queue: to look at, to send on their way again, to discard. */
-export interface DeadLetters {
-  /** One page of dead letters; `limit` 1 … 1000, default 100. */
-  list(filter?: Omit<DeadFilter, 'ids'> & PageOptions): Promise<Listing<DeadLetter>>
+/** The dead letters of one queue, to look at, send on their way again or discard. */
+export interface DeadLetters<Payload = unknown> {
+  /** One page of dead letters, the oldest task first; `limit` 1 … 1000, default 100. `next` leads to the page after. */
+  list(filter?: Omit<DeadFilter, 'ids'> & PageOptions): Promise<Listing<DeadLetter<Payload>>>
   /** One dead letter with the history of its deliveries; null when this task is not dead in this queue. */
-  get(id: string): Promise<(DeadLetter & { history: PastDelivery[] }) | null>
+  get(id: string): Promise<(DeadLetter<Payload> & { history: PastDelivery[] }) | null>
   /** Makes them ready again with a new budget of deliveries; at a rate, or a few first. PW_FILTER_MISSING. */
   redrive(filter: DeadFilter | { all: true }, options?: RedriveOptions): Promise<Redriven>
   /** Removes them for good, audited. PW_FILTER_MISSING for an empty filter. */

@@ -8,8 +8,8 @@ import { checkChoice } from './options.js'
 
 type Instants = 'enqueuedAt' | 'dueAt' | 'deadlineAt' | 'leaseEndsAt' | 'deadAt'
 
-/** One task as get() and list() answer it. */
-export interface Task
+/** One task as get() and list() answer it; `Payload` is what its queue says that it holds. */
+export interface Task<Payload = unknown>
   extends Omit<
     TaskRecord,
     Instants | 'payload' | 'headers' | 'progress' | 'place' | 'reason' | 'code' | 'error' | 'fingerprint'
@@ -23,11 +23,11 @@ export interface Task
   progress: unknown
   headers: Readonly<Record<string, string>>
   /** The value as enqueued; undefined when the stored text is not JSON any more. */
-  payload: unknown
+  payload: Payload | undefined
 }
 
-/** One task in the dead letters. */
-export interface DeadLetter {
+/** One task in the dead letters; `Payload` is what its queue says that it holds. */
+export interface DeadLetter<Payload = unknown> {
   id: string
   queue: string
   type: string
@@ -46,7 +46,8 @@ export interface DeadLetter {
   enqueuedAt: Date
   deadAt: Date | null
   headers: Readonly<Record<string, string>>
-  payload: unknown
+  /** The value as enqueued or edited; undefined when the stored text is not JSON any more. */
+  payload: Payload | undefined
 }
 
 /** One ended delivery that did not finish its task. */

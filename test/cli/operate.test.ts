@@ -96,6 +96,24 @@ describe('task', () => {
   }, 60_000)
 })
 
+it('a list is whole, and says when --limit left some out', async () => {
+  const { run } = room()
+  await run(['enqueue', 'q', '--input', '-'], { input: numbers(1200) })
+  const all = await run(['task', 'list', 'q', '--json'])
+  expect(all.json().map((task) => task.payload)).toEqual(Array.from({ length: 1200 }, (_, i) => `${i + 1}`))
+  const shown = await run(['task', 'list', 'q'])
+  expect(shown.stdout.match(/ ready /g)).toHaveLength(1200)
+  expect(shown.stderr).toBe('')
+  const some = await run(['task', 'list', 'q', '--limit', '1199'])
+  expect(some.stdout.match(/ ready /g)).toHaveLength(1199)
+  expect(some.stderr).toBe('There are more than 1 199 tasks; without --limit all are listed.\n')
+  expect((await run(['task', 'list', 'q', '--limit', '1200'])).stderr).toBe('')
+  await run(['run', '-q', '--batch', 'b', '--', 'sh', '-c', 'exit 65'], { input: numbers(3) })
+  const dead = await run(['dead', 'list', 'b', '--limit', '2'])
+  expect([dead.stdout.match(/ buried /g)?.length, dead.stderr]).toEqual([2, expect.stringContaining('than 2 tasks')])
+  expect((await run(['dead', 'list', 'q'])).stdout).toMatch(/^id +queue/)
+}, 60_000)
+
 describe('batch', () => {
   it('lists, shows, and forgets, after which the items run again', async () => {
     const { run, lines, path } = room()

@@ -57,7 +57,7 @@ describe('identities', () => {
 describe('halting', () => {
   const play = (rule: string | undefined, errors: (string | null)[]) => {
     const halting = new Halting(haltOf(rule))
-    const at = errors.findIndex((error) => halting.ended(error) !== null)
+    const at = errors.findIndex((error) => halting.ended(error === null ? null : { error, alike: error }) !== null)
     return at === -1 ? null : at + 1
   }
   const alike = Array.from({ length: 30 }, (_, index) => `exit 1: no room at /tmp/${index}`)
@@ -73,7 +73,16 @@ describe('halting', () => {
     expect(play('soon,fail=3', [null, 'a', 'b', null, 'c'])).toBe(5)
     expect(play('now,fail=1', [null, null])).toBeNull()
     expect(play('soon,fail=50%', ['a', null, null, 'b', null, 'c'])).toBe(4)
-    expect(new Halting(haltOf('now,fail=1')).ended('x')?.when).toBe('now')
+    expect(new Halting(haltOf('now,fail=1')).ended({ error: 'x', alike: 'x' })?.when).toBe('now')
+  })
+
+  it('says by what error, with the item in it', () => {
+    const halting = new Halting(haltOf('soon,fail=50%'))
+    expect(halting.ended({ error: 'exit 1: no b.png\nat all', alike: 'exit 1: no 0\nat all' })).toBeNull()
+    expect(halting.ended(null)).toBeNull()
+    expect(halting.ended(null)).toBeNull()
+    const why = '2 of 4 deliveries failed, the last one with: exit 1: no c.png'
+    expect(halting.ended({ error: 'exit 1: no c.png', alike: 'exit 1: no 0' })).toEqual({ when: 'soon', why })
   })
 
   it.each(['', 'soon', 'soon,fail', 'soon,fail=0', 'later,fail=1', 'soon,fail=101%', 'fail=1'])(

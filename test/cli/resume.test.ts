@@ -141,6 +141,49 @@ describe('another COMMAND', () => {
     expect(lines('log')).toHaveLength(4)
   }, 60_000)
 
+  it('goes on with its own batch, whatever other batches of the file there are', async () => {
+    const { run, write, lines, path } = room()
+    write('in.txt', numbers(3))
+    const failing = ['run', '--json', '--deliveries', '1', '-a', 'in.txt', '--', 'sh', '-c', 'test $0 != 2']
+    const other = (await run(failing)).json().at(-1)?.batch
+    const script = `echo $0 >> ${path('log')}; test $0 != 3 || test -e ${path('mended')}`
+    const own = (...more: string[]) => ['run', '--deliveries', '1', '-a', 'in.txt', ...more, '--', 'sh', '-c', script]
+    const begun = await run(own('--new'))
+    expect([begun.code, lines('log')]).toEqual([1, ['1', '2', '3']])
+    // What it says to type next is taken, and does not begin anew.
+    const next = begun.stderr.split('\n').find((line) => line.includes('--retry-dead'))
+    expect(next).toMatch(/^ {2}piecework run --retry-dead --deliveries 1 -a in\.txt -- sh -c /)
+    const again = await run(own('--retry-dead'))
+    expect(again.stderr).toContain(next)
+    write('mended', '')
+    expect((await run(own('--retry-dead'))).code).toBe(0)
+    const finished = await run(own())
+    expect([finished.code, finished.stderr]).toEqual([0, expect.stringContaining('nothing new and nothing open')])
+    expect(lines('log')).toEqual(['1', '2', '3', '3', '3'])
+    expect((await run(['batch', 'show', other, '--json'])).json()[0]).toMatchObject({ done: 2, dead: 1 })
+  }, 60_000)
+
+  it('is told how to be rid of the other batch, and that is what these commands do', async () => {
+    const { run, write } = room()
+    write('in.txt', numbers(30))
+    const halted = await run(['run', '--json', '-j', '1', '--halt', 'soon,fail=2', '-a', 'in.txt', '--', 'false'])
+    const name = halted.json().at(-1)?.batch
+    const words = ['run', '-a', 'in.txt', '--', 'true']
+    const removal = [
+      ['batch', 'forget', name],
+      ['queue', 'purge', name, '--all'],
+    ]
+    const refused = (await run(words)).stderr
+    for (const command of removal) expect(refused).toContain(`piecework ${command.join(' ')}`)
+    const forgotten = await run(removal[0] ?? [])
+    expect(forgotten.stdout).toBe(`${name} forgotten\n`)
+    expect(forgotten.stderr).toMatch(
+      /^30 open and 0 dead tasks of it stay in their queue\n {2}next:\n {2}piecework queue/,
+    )
+    expect((await run(words)).code).toBe(0)
+    expect((await run([...(removal[1] ?? []), '--yes'])).stdout).toBe('30 purged\n')
+  }, 60_000)
+
   it('with --new runs beside what is left; stdin is never compared', async () => {
     const { run, write } = room()
     const file = write('in.txt', numbers(3))

@@ -302,7 +302,10 @@ describe('stopping by itself', () => {
       input: numbers(50),
     })
     expect(ended.code).toBe(4)
-    expect(JSON.parse(ended.stderr).error.code).toBe('PW_HALTED')
+    expect(JSON.parse(ended.stderr).error).toMatchObject({
+      code: 'PW_HALTED',
+      message: expect.stringMatching(/all failed with one error: exit 1: cannot open \d+$/),
+    })
     const summary = ended.json().at(-1)
     expect(summary).toMatchObject({ total: 50, done: 0 })
     expect(summary?.retries).toBeLessThan(30)

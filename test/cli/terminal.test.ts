@@ -60,3 +60,30 @@ it('asks for the count before dead letters are discarded', async () => {
     expect((await here.run(['dead', 'list', 'b', '--json'])).json()).toHaveLength(left)
   }
 }, 60_000)
+
+it('Ctrl-C and Ctrl-D at that question change nothing: exit 130 and 2', async () => {
+  const here = room()
+  await here.run(['run', '-q', '--batch', 'b', '--', 'sh', '-c', 'exit 65'], { input: numbers(3) })
+  for (const [typed, exit, said] of [
+    ['\u0003', 130, 'Interrupted; nothing was changed.'],
+    ['\u0004', 2, 'Nothing was typed; nothing was changed.'],
+  ] as const) {
+    const { screen, code, type } = onTerminal(here, ['dead', 'redrive', 'b', '--all'])
+    await until('it asks', () => screen.text.includes('3 tasks. Type the number'))
+    type(typed)
+    expect(await code).toBe(exit)
+    expect(screen.text).toContain(`\npiecework: ${said}`)
+    expect(screen.text).not.toContain('PW_BUG')
+    expect((await here.run(['dead', 'list', 'b', '--json'])).json()).toHaveLength(3)
+  }
+}, 60_000)
+
+it('people are asked before a batch is forgotten, scripts are not', async () => {
+  const here = room()
+  await here.run(['run', '-q', '--batch', 'b', '--', 'true'], { input: numbers(3) })
+  const { screen, code, type } = onTerminal(here, ['batch', 'forget', 'b'])
+  await until('it asks', () => screen.text.includes('could then run again: 3 tasks'))
+  type('no\r')
+  expect(await code).toBe(2)
+  expect((await here.run(['batch', 'forget', 'b'])).stdout).toBe('b forgotten\n')
+}, 60_000)

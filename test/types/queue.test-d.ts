@@ -1,5 +1,5 @@
 // What the three typings of queue() accept and refuse, checked by the compiler alone.
-import type { Json, Piecework } from 'piecework'
+import type { DeadLetter, Json, Piecework } from 'piecework'
 import { type } from 'piecework'
 import * as v from 'valibot'
 
@@ -52,6 +52,37 @@ export function schemasByType(): void {
   work.work({ mail: () => undefined }, { types: ['mail', 'resize'] })
   work.work({ mail: (payload) => payload.to, '*': (payload) => same<typeof payload, unknown>(true) })
   work.work((payload) => ('to' in payload ? payload.to : payload.at))
+}
+
+export async function readBack(): Promise<void> {
+  const dated = pw.queue<{ to: string; at: Date }>('mail').dead
+  for (const { payload } of (await dated.list()).items) same<typeof payload, Dated | undefined>(true)
+  same<Dated | undefined, NonNullable<Awaited<ReturnType<typeof dated.get>>>['payload']>(true)
+  // Stored is what was enqueued, not what a schema makes of it.
+  const mail = pw.queue('mail', { schema: text })
+  for (const { payload } of (await mail.list()).items) same<typeof payload, Mail | undefined>(true)
+  const task = await mail.get('1')
+  if (task.state !== 'gone') same<typeof task.payload, Mail | undefined>(true)
+  // @ts-expect-error a task that is gone has no payload
+  task.payload
+  const work = pw.queue('work', { types: { mail: text, resize: type<{ width: number }>() } })
+  for (const { payload } of (await work.dead.list()).items) {
+    same<typeof payload, Mail | { width: number } | undefined>(true)
+  }
+  // A queue without a stated type gives what it takes: anything.
+  for (const { payload } of (await pw.queue('any').dead.list()).items) payload.to.toUpperCase()
+  const any: DeadLetter = { ...(await pw.queue<number>('n').dead.list()).items[0] } as DeadLetter<number>
+  same<typeof any.payload, unknown>(true)
+}
+
+interface Dated {
+  to: string
+  at: string
+}
+
+interface Mail {
+  to: string
+  size?: string
 }
 
 export async function many(): Promise<void> {

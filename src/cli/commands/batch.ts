@@ -3,7 +3,8 @@ import type { Command } from 'commander'
 import { PieceworkError } from '../../ground/errors.js'
 import { checkName } from '../../task/limits.js'
 import type { BatchRecord } from '../../task/records.js'
-import { batchesOf, openIn, readBatch, refuseBusy } from '../batch.js'
+import { batchesOf, leftovers, openIn, type RunInfo, readBatch, refuseBusy } from '../batch.js'
+import { confirm } from '../confirm.js'
 import { isoOf, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { type Store, withStore } from '../store.js'
@@ -13,7 +14,7 @@ export function batchCommand(program: Command): void {
   acts(batch.command('list').description('list the batches, the oldest first'), list)
   acts(batch.command('show').description('show one batch').argument('<name>'), show)
   const forget = batch.command('forget').description('forget a batch and the identities of its items; its tasks stay')
-  acts(forget.argument('<name>'), forgetAct)
+  acts(forget.argument('<name>').option('--yes', 'do not ask'), forgetAct)
 }
 
 const shapeOf = (batch: BatchRecord) => {
@@ -54,12 +55,20 @@ const show: Act = async ({ url, output }, [name]) =>
     return 0
   })
 
-const forgetAct: Act = async ({ url, output }, [word]) =>
+const forgetAct: Act = async ({ url, output }, [word], options) =>
   withStore(url, { create: false }, async (store) => {
-    const { name } = await named(store, word)
+    const batch = await named(store, word)
+    const { name, total, dead } = batch
     await refuseBusy(store, name)
+    // Scripts forget by its name alone; people may have meant another.
+    await confirm(total, `forget batch ${name}, whose items could then run again`, options.yes === true, 'people')
     await store.engine.configure('batch', name, null, store.connection.actor)
-    await (output.json ? output.value({ batch: name, forgotten: true }) : output.result(`${name} forgotten`))
+    if (output.json) await output.value({ batch: name, forgotten: true })
+    else await output.result(`${name} forgotten`)
+    const open = openIn(batch)
+    if (output.json || open + dead === 0) return 0
+    const next = (batch.info as RunInfo).command === undefined ? [] : ['next:', ...leftovers(batch)]
+    output.say([`${open} open and ${dead} dead tasks of it stay in their queue`, ...next].join('\n  '))
     return 0
   })
 

@@ -8,9 +8,10 @@ import { bulkTasksMax } from '../../task/limits.js'
 import { checkPayloadText } from '../../task/payload.js'
 import type { TaskRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
-import { filtered, filterOf, guarded, limitOf, refuseUnmeant } from '../filters.js'
-import { historyOf, queueNamed, taskNamed, tasksOf } from '../names.js'
-import { isoOf, type Output, oneLine, table } from '../print.js'
+import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
+import { type Looks, limited, listTasks } from '../listing.js'
+import { historyOf, queueNamed, taskNamed } from '../names.js'
+import { isoOf, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
 import { errorGroups } from '../report.js'
@@ -21,8 +22,8 @@ export function deadCommand(program: Command): void {
   const dead = program.command('dead').description('look at dead letters, redrive or discard them')
   const queue = (name: string, summary: string) =>
     dead.command(name).description(summary).argument('[queue]', 'the queue (default: all)')
-  const list = queue('list', 'list dead letters, the oldest first')
-  acts(filtered(list, 'dead').option('--limit <n>', 'so many at most'), listAct)
+  const list = queue('list', 'list dead letters, the oldest task first')
+  acts(limited(filtered(list, 'dead')), listAct)
   const show = dead.command('show').description('show one dead letter with the history of its deliveries')
   acts(show.argument('<queue-or-id>').argument('[id]'), showAct)
   acts(queue('groups', 'the kinds of errors among dead letters, the most frequent first'), groupsAct)
@@ -46,25 +47,20 @@ function deadLine(row: TaskRecord): string {
 
 const firstLine = (text: string | null) => (text === null ? null : oneLine(text.split('\n', 1)[0] ?? '').slice(0, 100))
 
+const looks: Looks = {
+  head: ['id', 'queue', 'deliveries', 'reason', 'dead at', 'error', 'payload'],
+  cells: ({ id, queue, number, reason, deadAt, error, payload }) => {
+    return [id, queue, number, reason, isoOf(deadAt), firstLine(error), oneLine(payload).slice(0, 60)]
+  },
+  line: deadLine,
+}
+
 const listAct: Act = async ({ url, output }, [word], options) =>
   withStore(url, { create: false }, async (store) => {
     const queue = word === undefined ? null : (await queueNamed(store, word)).name
-    const filter = { ...filterOf(queue, options), states: ['dead'] as const }
-    const rows: unknown[][] = []
-    for await (const row of tasksOf(store, filter, limitOf(options))) {
-      if (output.json) await output.result(deadLine(row))
-      else {
-        const { id, number, reason, deadAt, error } = row
-        rows.push([id, row.queue, number, reason, isoOf(deadAt), firstLine(error), oneLine(row.payload).slice(0, 60)])
-      }
-      if (rows.length >= 1000) await printed(output, rows.splice(0))
-    }
-    if (rows.length > 0) await printed(output, rows)
+    await listTasks(store, { ...filterOf(queue, options), states: ['dead'] }, options, output, looks)
     return 0
   })
-
-const printed = (output: Output, rows: unknown[][]) =>
-  output.result(table(['id', 'queue', 'deliveries', 'reason', 'dead at', 'error', 'payload'], rows))
 
 const showAct: Act = async ({ url, output }, [first, second], _options) =>
   withStore(url, { create: false }, async (store) => {

@@ -13,6 +13,7 @@ import { type Input, openInput } from '../input.js'
 import { type Format, formatOf, formats } from '../items.js'
 import { quoted, template } from '../placeholders.js'
 import { type Act, acts, type Context } from '../program.js'
+import type { Again } from '../report.js'
 import { type RunPlan, runBatch } from '../run.js'
 import { fileOf, withStore } from '../store.js'
 import { choice, duration, whole } from '../values.js'
@@ -54,7 +55,7 @@ export function runCommand(program: Command): void {
     .option('-q, --quiet', 'no progress, no report, no stderr of COMMAND')
     .option('-n, --dry-run', 'print the commands, run nothing')
     .option('--batch <name>', 'the name of the batch (default: from COMMAND and input)')
-    .option('--new', 'forget the batch of this name and start anew')
+    .option('--new', "forget this COMMAND's own batch and start it anew; those of other COMMANDs stay")
     .option('--retry-dead', 'send its dead letters on their way again first')
   acts(run, act)
 }
@@ -124,8 +125,14 @@ function planOf(context: Context, words: string[], given: Given, format: Format,
       quiet: given.quiet === true,
     },
     retryDead: given.retryDead === true,
-    again: { words: process.argv.slice(2), url: context.urlGiven ? ['--url', context.url] : [] },
+    again: againOf(context, process.argv.slice(2), words.length),
   }
+}
+
+/** COMMAND is the end of what was typed. */
+function againOf({ after, url, urlGiven }: Context, typed: readonly string[], commandWords: number): Again {
+  const at = typed.length - commandWords - (after === null ? 0 : 1)
+  return { options: typed.slice(0, at), command: typed.slice(at), url: urlGiven ? ['--url', url] : [] }
 }
 
 /** A run's queue: few deliveries, soon again, no ceiling of time unless asked for. */

@@ -1,9 +1,10 @@
 // `piecework task`: lists tasks, shows one, cancels some.
 import type { Command } from 'commander'
 import type { TaskRecord } from '../../task/records.js'
-import { filtered, filterOf, limitOf, refuseUnmeant } from '../filters.js'
-import { historyOf, queueNamed, taskNamed, tasksOf } from '../names.js'
-import { isoOf, oneLine, table } from '../print.js'
+import { filtered, filterOf, refuseUnmeant } from '../filters.js'
+import { type Looks, limited, listTasks } from '../listing.js'
+import { historyOf, queueNamed, taskNamed } from '../names.js'
+import { isoOf, oneLine } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
 import { withStore } from '../store.js'
@@ -11,7 +12,7 @@ import { withStore } from '../store.js'
 export function taskCommand(program: Command): void {
   const task = program.command('task').description('list tasks, show one, cancel some')
   const list = task.command('list').description('list tasks, the oldest first').argument('[queue]', 'default: all')
-  acts(filtered(list, 'open').option('--limit <n>', 'so many at most', '100'), listAct)
+  acts(limited(filtered(list, 'open')), listAct)
   acts(task.command('show').description('show one task with the history of its deliveries').argument('<id>'), showAct)
   const cancel = task.command('cancel').description('end tasks; one that runs is asked to end').argument('<queue>')
   acts(filtered(cancel, 'open').option('--all', 'all of the queue: without a filter this has to be said'), cancelAct)
@@ -33,15 +34,18 @@ function shapeOf(row: TaskRecord): Record<string, unknown> {
   }
 }
 
+const looks: Looks = {
+  head: ['id', 'queue', 'type', 'state', 'deliveries', 'key', 'payload'],
+  cells: ({ id, queue, type, state, number, key, payload }) => {
+    return [id, queue, type, state, number, key, oneLine(payload).slice(0, 80)]
+  },
+  line: (row) => jsonWith(shapeOf(row), 'payload', row.payload),
+}
+
 const listAct: Act = async ({ url, output }, [name], options) =>
   withStore(url, { create: false }, async (store) => {
     const queue = name === undefined ? null : (await queueNamed(store, name)).name
-    const rows: unknown[][] = []
-    for await (const row of tasksOf(store, filterOf(queue, options), limitOf(options))) {
-      if (output.json) await output.result(jsonWith(shapeOf(row), 'payload', row.payload))
-      else rows.push([row.id, row.queue, row.type, row.state, row.number, row.key, oneLine(row.payload).slice(0, 80)])
-    }
-    if (!output.json) await output.result(table(['id', 'queue', 'type', 'state', 'deliveries', 'key', 'payload'], rows))
+    await listTasks(store, filterOf(queue, options), options, output, looks)
     return 0
   })
 
