@@ -74,7 +74,7 @@ describe('a file that is not a store', () => {
     const bytes = readFileSync(file)
     bytes.fill(0x5a, 100, bytes.length)
     writeFileSync(file, bytes)
-    await expect(engineFor(`sqlite:${file}`).open()).rejects.toMatchObject({ code: 'PW_STORE_FAILED' })
+    await expect(engineFor(`sqlite:${file}`).open()).rejects.toMatchObject({ code: 'PW_STORE_DAMAGED' })
     expect(readFileSync(file).equals(bytes)).toBe(true)
   })
 
