@@ -1,9 +1,8 @@
 // P7: never more than deliveriesMax spent deliveries, then dead; a crash counts, and each leaves a row that says so.
 import { connect, type Queue } from 'piecework'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Store } from './eyes.js'
 import { type Process, start, until } from './processes.js'
-import { storeOf, subjects } from './stores.js'
+import { type Store, storeOf, subjects } from './stores.js'
 
 interface Work {
   do: string
