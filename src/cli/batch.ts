@@ -90,7 +90,7 @@ async function refuseOther(store: Store, { input }: RunOf): Promise<void> {
 }
 
 /** What takes a run's batch and all that is left of it out of the store. */
-export const removalOf = (batch: BatchRecord): string[] => [
+const removalOf = (batch: BatchRecord): string[] => [
   `piecework batch forget ${quoted([batch.name])}`,
   ...leftovers(batch),
 ]

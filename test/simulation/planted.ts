@@ -8,6 +8,7 @@ export interface Planted {
 }
 
 const sqlite = (file: string, text: string, by: string): Edit => ({ file: `engines/sqlite/${file}`, text, by })
+const both = (file: string, text: string, by: string): Edit => ({ file: `engines/${file}`, text, by })
 const worker = (file: string, text: string, by: string): Edit => ({ file: `worker/${file}`, text, by })
 const plant = (law: string, bug: string, ...edits: Edit[]): Planted => ({ bug, law, edits })
 
@@ -72,26 +73,30 @@ const ofBudgets = [
   plant(
     'one budget',
     'deliveriesMax is off by one',
-    sqlite('settle.js', 'row.spent >= deliveriesMax', 'row.spent > deliveriesMax'),
+    both('endings.js', 'row.spent >= deliveriesMax', 'row.spent > deliveriesMax'),
   ),
   plant(
     'one budget',
     'a free release is counted',
-    sqlite('settle.js', "const spent = by === 'counted' ? row.spent : row.spent - 1;", 'const spent = row.spent;'),
+    both('endings.js', "const spent = by === 'counted' ? row.spent : row.spent - 1;", 'const spent = row.spent;'),
   ),
   plant(
     'one budget',
     'a lease that ends costs no delivery',
-    sqlite(
-      'statements.js',
-      'set state = 3, wakeAt = null, worker = ?, deaths = ?',
-      'set spent = spent - 1, state = 3, wakeAt = null, worker = ?, deaths = ?',
+    both(
+      'endings.js',
+      's.change(row, { state: code.ready, wakeAt: null, worker, deaths: row.deaths });',
+      's.change(row, { spent: row.spent - 1, state: code.ready, wakeAt: null, worker, deaths: row.deaths });',
     ),
   ),
   plant(
     'one budget',
     'a death is not charged',
-    sqlite('sweep.js', 'else if (exhausted(s, row))', "else if (event === 'expire' && exhausted(s, row))"),
+    both(
+      'endings.js',
+      'if (exhausted(s, row))\n        return die(s, event,',
+      "if (event === 'expire' && exhausted(s, row))\n        return die(s, event,",
+    ),
   ),
   plant(
     'suspects',
@@ -105,15 +110,6 @@ const ofBudgets = [
       'crew.js',
       'if (task.deaths >= suspectDeaths && !this.#suspect && !this.#closed)',
       'if (this.#closed === null)',
-    ),
-  ),
-  plant(
-    'back in a second',
-    'nobody looks for the dead',
-    sqlite(
-      'engine.js',
-      'return workers.filter((row) => {',
-      'return workers.filter((row) => {\n        if (row) return false;',
     ),
   ),
 ]
@@ -132,10 +128,10 @@ const ofOrder = [
   plant(
     'keeps place',
     'a release loses its place',
-    sqlite(
-      'statements.js',
-      'update piecework_task set state = 3, wakeAt = null, nonce = null, worker = null, spent = ?',
-      'update piecework_task set place = place + 1, state = 3, wakeAt = null, nonce = null, worker = null, spent = ?',
+    both(
+      'endings.js',
+      's.change(row, { state: code.ready, wakeAt: null, ...kept });',
+      's.change(row, { state: code.ready, place: row.place + 1, wakeAt: null, ...kept });',
     ),
   ),
   plant(
@@ -143,11 +139,7 @@ const ofOrder = [
     "a key's width is ignored",
     sqlite('session.js', 'const { width } = this.catalog.policyOf(queue).perKey;', 'const width = 1000;'),
   ),
-  plant(
-    'dedup',
-    'the dedup window is ignored',
-    sqlite('settle.js', 'if (dedupWindowMs > 0)', 'if (dedupWindowMs < 0)'),
-  ),
+  plant('dedup', 'the dedup window is ignored', both('endings.js', 'dedupWindowMs > 0 ?', 'dedupWindowMs < 0 ?')),
 ]
 
 /** Bugs of figures, commits and lost answers. */
@@ -164,8 +156,8 @@ const ofAnswers = [
   plant(
     'counters',
     'an expiry is not counted',
-    sqlite(
-      'sweep.js',
+    both(
+      'endings.js',
       "s.count(event, row.type, 'leased', 'ready');",
       "s.count(event === 'expire' ? 'release' : event, row.type, 'leased', 'ready');",
     ),
