@@ -6,7 +6,7 @@ import { budget } from './laws/budget.js'
 import { clockLaw } from './laws/clock.js'
 import { counters } from './laws/counters.js'
 import { dedup } from './laws/dedup.js'
-import { back, finish, kept } from './laws/ends.js'
+import { finish, kept } from './laws/ends.js'
 import { holder, keptLease } from './laws/holder.js'
 import { keys } from './laws/keys.js'
 import { numbers } from './laws/numbers.js'
@@ -20,7 +20,7 @@ import { World } from './world.js'
 
 export const laws: readonly Law[] = [
   ...[kept, synced, holder, keptLease, newest, lapsed, numbers, budget, suspects, dedup, places, keepsPlace, keys],
-  ...[counters, repeats, stops, back, clockLaw, finish],
+  ...[counters, repeats, stops, clockLaw, finish],
 ]
 
 export interface Judgement {

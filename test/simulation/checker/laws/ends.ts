@@ -1,7 +1,6 @@
-// Laws of the end: nothing accepted is lost, what died is back soon, and in calm everything finishes.
-import { Calm } from '../calm.js'
+// Laws of the end: nothing accepted is lost, and in calm everything finishes.
 import type { Law } from '../law.js'
-import { processOf, type World } from '../world.js'
+import type { World } from '../world.js'
 
 export const kept: Law = {
   name: 'kept',
@@ -42,38 +41,6 @@ function* stillThere(call: number, { outcomes }: { outcomes: string[] }, world: 
     const row = id === undefined ? null : world.lives.get(id)?.row
     if (row) yield `the ack of task ${id} was answered "done", and it is ${row.state}`
   }
-}
-
-/** P8: how soon what a dead process held must be back where its death can be known. */
-const backMs = 1000
-
-export const back: Law = {
-  name: 'back in a second',
-  promise: "a dead process's tasks are back within a second where its death can be known and another process runs",
-  watch(_plan, looked) {
-    const calm = new Calm()
-    let deaths: { process: string; at: number }[] = []
-    const witness = (world: World, from: number, to: number) =>
-      [...world.processes].some(
-        ([name, { state, since }]) => state === 'up' && since <= from - backMs && calm.during(name, from - backMs, to),
-      )
-    return {
-      *see(event, world) {
-        for (const { process, at } of deaths.filter((death) => event.at > death.at + backMs)) {
-          if (!witness(world, at, event.at)) continue
-          looked()
-          for (const { id, worker } of world.rows('leased')) {
-            if (processOf(worker) === process)
-              yield `task ${id} is still held by ${process}, dead for ${event.at - at} ms`
-          }
-        }
-        deaths = deaths.filter((death) => event.at <= death.at + backMs)
-        calm.see(event)
-        const beside = event.is === 'killed' && !world.processes.get(event.process)?.wire
-        if (beside) deaths.push({ process: event.process, at: event.at })
-      },
-    }
-  },
 }
 
 export const finish: Law = {
