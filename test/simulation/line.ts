@@ -58,7 +58,7 @@ export class Line implements Engine {
 
   constructor(private readonly ports: LinePorts) {
     const { wire, store } = ports
-    const far = { transactions: 'none', liveness: 'lease', wake: 'poll', threads: false, sweeps: 'store' } as const
+    const far = { transactions: 'none', liveness: 'lease', wake: 'poll', threads: false, sweeps: 'clients' } as const
     this.traits = wire ? far : store.engine.traits
   }
 
