@@ -106,9 +106,13 @@ describe('migrate', () => {
     const [listed] = (await run(['migrate', '-n', '--json'])).json()
     expect(listed).toMatchObject({
       dryRun: true,
-      statements: [expect.stringContaining('piecework_task'), expect.stringContaining('piecework_token')],
+      statements: [
+        expect.stringContaining('piecework_task'),
+        expect.stringContaining('piecework_token'),
+        expect.any(String),
+      ],
     })
-    expect((await run(['migrate'])).stdout).toBe('migrated in 2 steps\n')
+    expect((await run(['migrate'])).stdout).toBe('migrated in 3 steps\n')
     expect((await run(['migrate'])).stdout).toBe('nothing to migrate\n')
     expect((await run(['status', '--json'])).json()[0]?.queues).toEqual([])
   }, 60_000)
