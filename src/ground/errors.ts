@@ -1,8 +1,10 @@
 // Every error of the product: one class, one table of codes with meaning, why and cure.
 import { brokerCodes, type Entry } from './broker-codes.js'
+import { scheduleCodes } from './schedule-codes.js'
 
 export const errorTable = {
   ...brokerCodes,
+  ...scheduleCodes,
   PW_ARGUMENT_INVALID: {
     meaning: 'An item cannot be an argument of COMMAND.',
     why: 'It holds a NUL character, or it is longer than the system lets an argument be.',

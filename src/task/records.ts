@@ -1,6 +1,7 @@
 // The shapes of the rows that select() answers, one for each kind of thing an engine keeps.
 import type { State } from './lifecycle.js'
 import type { Policy } from './limits.js'
+import type { ScheduleTask, Timing } from './schedule.js'
 
 /** One task as a reader sees it. Instants are wall-clock milliseconds. */
 export interface TaskRecord {
@@ -75,6 +76,17 @@ export interface BatchRecord {
   /** When its last open task ended; null while tasks are open. */
   finishedAt: number | null
   info: Record<string, unknown>
+}
+
+/** A schedule of a queue; instants are wall-clock milliseconds. */
+export interface ScheduleRecord extends Timing {
+  queue: string
+  name: string
+  task: ScheduleTask
+  /** The next slot; null when none is left. */
+  nextAt: number | null
+  /** The last slot that was enqueued, or skipped. */
+  lastAt: number | null
 }
 
 /** Who may call a broker: the name it goes by in the audit, what it may do, and in which queues. */

@@ -14,6 +14,7 @@ import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
 import { restartChapter } from './chapters/restart.js'
+import { schedulesChapter, sharedSchedulesChapter, wallSchedulesChapter } from './chapters/schedules.js'
 import { settleChapter } from './chapters/settle.js'
 import { sweepChapter } from './chapters/sweep.js'
 import { textsChapter } from './chapters/texts.js'
@@ -49,6 +50,9 @@ const chapters: readonly Chapter[] = [
   deadChapter,
   batchesChapter,
   sweepChapter,
+  schedulesChapter,
+  sharedSchedulesChapter,
+  wallSchedulesChapter,
   policyChapter,
   amendChapter,
   moveChapter,

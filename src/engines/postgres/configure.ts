@@ -14,19 +14,26 @@ import {
   refuseReorder,
   typeNamed,
 } from '../named.js'
+import { configureSchedule, type Unnamed } from './schedules.js'
 import { clean, type Session } from './session.js'
+import { again } from './turn.js'
 
 export async function configure(
   s: Session,
   kind: Kind,
   name: string,
   patch: Patch | null,
-  actor: string,
-): Promise<Patch> {
+  by: { actor: string; unnamed: Unnamed },
+): Promise<Patch | typeof again> {
+  const { actor } = by
   if (kind === 'queue' && patch !== null) return { ...(await configureQueue(s, name, patch, actor)) }
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
   if (kind === 'batch') {
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
+  }
+  if (kind === 'schedule') {
+    const answer = await configureSchedule(s, name, patch, by)
+    return answer === again ? again : { ...answer }
   }
   throw cannotConfigure(kind, patch)
 }

@@ -33,6 +33,7 @@ import { type ClientPool, driver, type Executor, Link, Links, type LinksOptions 
 import { type Liveness, leasesOnly, SessionLiveness } from './liveness.js'
 import { measure } from './measure.js'
 import { quoted } from './schema.js'
+import type { Unnamed } from './schedules.js'
 import { select } from './select.js'
 import { enter, Session } from './session.js'
 import { extend, settle } from './settle.js'
@@ -226,7 +227,11 @@ class PostgresEngine implements Engine {
   }
 
   configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> {
-    return this.call({ work: (s) => configure(s, kind, name, patch, actor) })
+    const unnamed: Unnamed = []
+    return this.call<Patch>({
+      before: (link) => nameAll(link, this.q, this.catalog, unnamed.splice(0)),
+      work: (s) => configure(s, kind, name, patch, { actor, unnamed }),
+    })
   }
 
   select(kind: Kind, filter: Filter, cursor: string | null): Promise<Page> {

@@ -2,6 +2,7 @@
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import { arrivalOf } from '../arrival.js'
 import { batchSealed } from '../named.js'
+import type { TypeRow } from '../names.js'
 import { code, dropsAtDeadline, stateOf } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -25,14 +26,21 @@ export async function nameAll(link: Link, q: Statements, catalog: Catalog, tasks
     }
   }
   await nameTypes(link, q, catalog, tasks)
-  const mixed = tasks.flatMap((task) => {
-    const type = task.priority ? catalog.type(catalog.queue(task.queue)?.id ?? 0, task.type ?? task.queue) : undefined
-    return type && type.mixed === 0 ? [type] : []
-  })
+  const mixed = tasks.flatMap((task) => toMix(catalog, task) ?? [])
   if (mixed.length === 0) return
   await link.run(q.mixTypes, [mixed.map((type) => type.id)])
   for (const type of mixed) type.mixed = 1
 }
+
+/** The type that this task's priority makes one of mixed order, if it is none yet. */
+function toMix(catalog: Catalog, task: NewTask): TypeRow | undefined {
+  const type = task.priority ? catalog.type(catalog.queue(task.queue)?.id ?? 0, task.type ?? task.queue) : undefined
+  return type?.mixed === 0 ? type : undefined
+}
+
+/** The tasks that nameAll has to prepare first. */
+export const unprepared = (catalog: Catalog, tasks: readonly NewTask[]): NewTask[] =>
+  tasks.filter((task) => unnamed(catalog, [task]).length > 0 || toMix(catalog, task))
 
 type Named = Pick<NewTask, 'queue' | 'type'>
 

@@ -8,6 +8,7 @@ import {
   type HistoryRow,
   historyRecord,
   isNamed,
+  isOf,
   paged,
   pageOf,
   type TaskRow,
@@ -18,6 +19,7 @@ import {
 } from '../shown.js'
 import { type BatchSum, batchOf } from './configure.js'
 import { proof } from './measure.js'
+import { schedules } from './schedules.js'
 import { asWas, clean, type Session } from './session.js'
 import { heldText } from './statements.js'
 
@@ -35,6 +37,8 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
+    case 'schedule':
+      return whole((await schedules(s)).filter(isOf(filter)))
     case 'proof':
       return whole(await proof(s))
     case 'audit':

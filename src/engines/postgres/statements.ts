@@ -139,7 +139,8 @@ const texts = {
   // The lower bounds keep the look off the dead entries that an old snapshot holds in the index.
   instants: `select (select min(wakeAt) from piecework.task where state = 1 and wakeAt >= $1) as due,
     (select min(wakeAt) from piecework.task where state = 4 and wakeAt >= $2) as ending,
-    (select min(deadlineAt) from piecework.task where deadlineAt is not null and state < 4) as deadline`,
+    (select min(deadlineAt) from piecework.task where deadlineAt is not null and state < 4) as deadline,
+    (select min(nextAt) from piecework.schedule where nextAt is not null) as slot`,
   lengthenLeases: 'update piecework.task set wakeAt = $1 where state = 4 and wakeAt < $1',
 
   claim: `with ${me}, ${room('type = ($5::int[])[1]', '$7')},
@@ -257,6 +258,21 @@ const texts = {
   setAnswer: 'update piecework.answer set answer = $2 where request = $1',
   pruneAnswers: `delete from piecework.answer where request in (
     select request from piecework.answer where endsAt <= $1 limit 10000 for update skip locked)`,
+  schedules: `select ${named(['queue', 'name', 'settings', 'nextAt', 'lastAt'], 'schedule.')}
+    from piecework.schedule schedule join piecework.queue queue on queue.id = schedule.queue
+    order by queue.name, schedule.name`,
+  lockSchedule: `select ${named(['queue', 'name', 'settings', 'nextAt', 'lastAt'])} from piecework.schedule
+    where queue = $1 and name = $2 for update`,
+  // A new one is not laid over what somebody else has made meanwhile.
+  putSchedule: `insert into piecework.schedule (queue, name, settings, nextAt, lastAt) values ($1, $2, $3, $4, $5)
+    on conflict (queue, name) do update set settings = excluded.settings, nextAt = excluded.nextAt,
+    lastAt = excluded.lastAt where not $6 returning name`,
+  dropSchedule: 'delete from piecework.schedule where queue = $1 and name = $2',
+  dueSchedules: `select ${named(['queue', 'name', 'settings', 'nextAt', 'lastAt'])} from piecework.schedule
+    where nextAt <= $1 order by nextAt, queue, name limit $2 for update skip locked`,
+  setSlots: `update piecework.schedule schedule set nextAt = given.nextAt, lastAt = given.lastAt
+    from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[]) as given(queue, name, nextAt, lastAt)
+    where schedule.queue = given.queue and schedule.name = given.name`,
   addAudit: 'insert into piecework.audit (at, actor, action, subject, details) values ($1, $2, $3, $4, $5)',
 
   // Everything a sweep must know to see that it has nothing to do.
@@ -266,6 +282,7 @@ const texts = {
       (select min(wakeAt) from piecework.task where state = 1) as due,
       (select min(wakeAt) from piecework.task where state = 4) as ending,
       (select min(deadlineAt) from piecework.task where deadlineAt is not null and state < 4) as deadline,
+      (select min(nextAt) from piecework.schedule where nextAt is not null) as slot,
       exists (select from piecework.tally) or exists (select from piecework.progress) as deltas,
       exists (select from piecework.lane) as lanes,
       (select min(endsAt) from piecework.answer) as answers, (select min(endsAt) from piecework.dedup) as dedups,

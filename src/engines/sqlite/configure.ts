@@ -14,6 +14,7 @@ import {
   typeNamed,
 } from '../named.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
+import { configureSchedule } from './schedules.js'
 import type { Session } from './session.js'
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
@@ -22,6 +23,7 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
   if (kind === 'batch')
     return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
   if (kind === 'token') return { ...configureToken(s, name, patch as TokenPatch | null, actor) }
+  if (kind === 'schedule') return { ...configureSchedule(s, name, patch, (...what) => audit(s, actor, ...what)) }
   throw cannotConfigure(kind, patch)
 }
 

@@ -9,6 +9,7 @@ import {
   type HistoryRow,
   historyRecord,
   isNamed,
+  isOf,
   paged,
   pageOf,
   proofOf,
@@ -20,6 +21,7 @@ import {
   workerRecord,
 } from '../shown.js'
 import { tokens } from './configure.js'
+import { schedules } from './schedules.js'
 import type { Session } from './session.js'
 
 export function select(s: Session, kind: Kind, filter: Filter, cursor: string | null): Page {
@@ -38,6 +40,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       )
     case 'token':
       return whole(tokens(s).filter(isNamed(filter)))
+    case 'schedule':
+      return whole(schedules(s).filter(isOf(filter)))
     case 'proof':
       return whole(proof(s))
     case 'audit':

@@ -78,8 +78,10 @@ export const sql = {
     where state = 4 group by type`,
   nextDue: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_scheduled where state = 1',
   nextEnd: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_leased where state = 4',
-  nextDeadline: `select min(deadlineAt) as at from piecework_task indexed by piecework_task_deadline
-    where deadlineAt is not null and state < 4`,
+  // The next slot of a schedule rides along, by the wall clock: to know of it costs no statement of its own.
+  nextDeadline: `select min(deadlineAt) as at,
+    (select min(nextAt) from piecework_schedule where nextAt is not null) as slotAt
+    from piecework_task indexed by piecework_task_deadline where deadlineAt is not null and state < 4`,
 
   suspect: `select id, place from piecework_task indexed by piecework_task_suspect
     where type = ? and state = 3 and deaths >= 2 order by place, id limit 1`,
@@ -135,6 +137,15 @@ export const sql = {
   proofHeld: 'select 1 from piecework_worker where proof = ? limit 1',
   cancelsOf: `select id, fence, nonce, type from piecework_task indexed by piecework_task_leased
     where state = 4 and worker = ? and flags & 1`,
+
+  schedules: `select schedule.* from piecework_schedule schedule join piecework_queue queue on queue.id = schedule.queue
+    order by queue.name, schedule.name`,
+  scheduleOf: 'select * from piecework_schedule where queue = ? and name = ?',
+  putSchedule: 'insert or replace into piecework_schedule (queue, name, settings, nextAt, lastAt) values (?, ?, ?, ?, ?)',
+  dropSchedule: 'delete from piecework_schedule where queue = ? and name = ?',
+  dueSchedules: `select * from piecework_schedule indexed by piecework_schedule_next
+    where nextAt is not null and nextAt <= ? order by nextAt, queue, name limit ?`,
+  setSlot: 'update piecework_schedule set nextAt = ?, lastAt = ? where queue = ? and name = ?',
 
   answerOf: 'select answer from piecework_answer where request = ? and endsAt > ?',
   addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',
