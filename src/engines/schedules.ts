@@ -33,10 +33,14 @@ export function scheduleNamed(text: string): { queueName: string; name: string }
 }
 
 export const scheduleUnknown = (queue: string, name: string) =>
-  new PieceworkError('PW_SCHEDULE_UNKNOWN', `There is no schedule ${JSON.stringify(name)} in ${JSON.stringify(queue)}.`, {
-    queue,
-    name,
-  })
+  new PieceworkError(
+    'PW_SCHEDULE_UNKNOWN',
+    `There is no schedule ${JSON.stringify(name)} in ${JSON.stringify(queue)}.`,
+    {
+      queue,
+      name,
+    },
+  )
 
 /**
  * The row as a patch leaves it, and whether that changed anything. The same timing goes on where it was; another one

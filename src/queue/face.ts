@@ -11,6 +11,7 @@ import type { DrainOptions, WaitOptions } from './drained.js'
 import type { QueueStats } from './figures.js'
 import type { BulkOptions, TaskOptions } from './options.js'
 import type { Redriven, RedriveOptions } from './redrive.js'
+import type { Schedule, ScheduleOptions } from './schedules.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import type { DeadLetter, Listing, PastDelivery, Task } from './tasks.js'
 
@@ -67,6 +68,13 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
     items: Iterable<In> | AsyncIterable<In>,
     options?: BulkOptions | ((payload: In, index: number) => BulkOptions | undefined),
   ): Promise<EnqueuedMany>
+  /**
+   * Puts one task into this queue for each slot of the schedule, by whoever has the store open then. Set again, at the
+   * next start say, it goes on where it was. Throws PW_SCHEDULE_INVALID, PW_SCHEDULE_NEVER, PW_ZONE_UNKNOWN.
+   */
+  schedule(name: string, options: ScheduleOptions, payload: In): Promise<Schedule>
+  /** Removes it; PW_SCHEDULE_UNKNOWN. */
+  schedule(name: string, options: null): Promise<Schedule>
   /** Starts a worker with one handler for all types, or one for each; '*' takes what has none of its own. */
   work(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: WorkerOptions): Worker
 }
@@ -91,6 +99,12 @@ export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyIn
     items: Iterable<I> | AsyncIterable<I>,
     options: (payload: I, index: number) => Typed<BulkOptions, keyof M & string>,
   ): Promise<EnqueuedMany>
+  schedule<N extends keyof M & string>(
+    name: string,
+    options: Typed<ScheduleOptions, N>,
+    payload: InputOf<M, N>,
+  ): Promise<Schedule>
+  schedule(name: string, options: null): Promise<Schedule>
   work(handlers: HandlersFor<M, keyof M>, options?: WorkerOptions): Worker
   work<N extends keyof M & string>(
     handlers: HandlersFor<M, N>,

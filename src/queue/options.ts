@@ -66,6 +66,10 @@ export const options = {
   move: known('to', 'ids', 'state', 'type', 'key', 'batch'),
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
+  schedule: known(
+    ...['cron', 'tz', 'everyMs', 'dueAt', 'missed'],
+    ...['type', 'key', 'priority', 'deadlineMs', 'dedupKey', 'headers'],
+  ),
   redrive: known('perSecond', 'canary', 'dryRun'),
   batch: known(),
   done: known('signal', 'waitMs'),

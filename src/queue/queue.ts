@@ -15,6 +15,14 @@ import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
 import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
 import { configureQueue, declarePolicy, pauseQueue, policyInForce, readQueue } from './policy.js'
+import {
+  removeSchedule,
+  type Schedule,
+  type ScheduleOptions,
+  scheduleFrom,
+  scheduleOf,
+  setSchedule,
+} from './schedules.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
 
@@ -141,6 +149,20 @@ export class QueueClient implements Queue<unknown> {
     checkOptions('move', options ?? null)
     const { to, ...filter } = options
     return moveTasks(this.#connection, name, filterFor(name, { ...filter }), to, false)
+  }
+
+  async schedule(name: string, options: ScheduleOptions | null, payload?: unknown): Promise<Schedule> {
+    const queue = await this.#ready()
+    if (options === null) return scheduleFrom(await removeSchedule(this.#connection, queue, name))
+    const { definition } = this.#agreed()
+    definition.checkType(options?.type)
+    const patch = scheduleOf(queue, options, await definition.encode(options?.type, payload))
+    const schedule = scheduleFrom(await setSchedule(this.#connection, queue, name, patch))
+    if (schedule.nextAt !== null) {
+      const { clock } = this.#connection.ports
+      this.#connection.maintenance.expect(schedule.nextAt.getTime() - clock.wallMs())
+    }
+    return schedule
   }
 
   async pause(): Promise<void> {

@@ -7,6 +7,7 @@ import { deadRoutes } from './routes/dead.js'
 import { engineRoutes } from './routes/engine.js'
 import { withFigures } from './routes/figures.js'
 import { queueRoutes } from './routes/queues.js'
+import { scheduleRoutes } from './routes/schedules.js'
 import { taskRoutes } from './routes/tasks.js'
 
 export const routes: readonly Route[] = withFigures([
@@ -15,6 +16,7 @@ export const routes: readonly Route[] = withFigures([
   ...queueRoutes,
   ...deadRoutes,
   ...batchRoutes,
+  ...scheduleRoutes,
   ...engineRoutes,
 ])
 

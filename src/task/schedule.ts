@@ -99,11 +99,15 @@ export function slotsUpTo(begun: Begun, after: number, until: number, max: numbe
     // It goes back from, and not with, the instant it is given.
     const back = new Cron(cron, cronOptions(tz as string)).previousRuns(max, new Date(until + 1))
     const floor = Math.max(after, since)
-    return back.map((run) => run.getTime()).filter((at) => at > floor).reverse()
+    return back
+      .map((run) => run.getTime())
+      .filter((at) => at > floor)
+      .reverse()
   }
   // Of an interval the first one that is wanted can be reckoned.
   const anchor = begun.dueAt ?? since
-  const from = everyMs === null ? after : Math.max(after, anchor + (Math.floor((until - anchor) / everyMs) - max) * everyMs)
+  const from =
+    everyMs === null ? after : Math.max(after, anchor + (Math.floor((until - anchor) / everyMs) - max) * everyMs)
   for (let at = slotAfter(begun, from); at !== null && at <= until; at = slotAfter(begun, at)) slots.push(at)
   return slots
 }
@@ -147,8 +151,7 @@ export function nextSlots(begun: Begun, at: number, count: number): number[] {
  * at the gap's end, in a fold at the first pass. Any other one goes by the clock on the wall: it has no slots in a gap
  * and those of both passes in a fold.
  */
-const cronOptions = (tz: string) =>
-  ({ timezone: tz, mode: '5-or-6-parts', fixedTimeRule: 'no-wildcard' }) as const
+const cronOptions = (tz: string) => ({ timezone: tz, mode: '5-or-6-parts', fixedTimeRule: 'no-wildcard' }) as const
 
 function checkCron(cron: unknown): string {
   if (typeof cron !== 'string') throw invalid(`cron is ${shown(cron)}; it must be text.`)

@@ -20,7 +20,9 @@ const tables = ['tally', 'task', 'dead', 'history', 'dedup', 'batch', 'progress'
 async function freshDatabase(server: Server): Promise<string> {
   const url = spare.get(server)?.pop()
   if (url) {
-    const all = [...tables, 'audit', 'queue', 'type', 'schedule', 'route'].map((table) => `piecework.${table}`).join(', ')
+    const all = [...tables, 'audit', 'queue', 'type', 'schedule', 'route']
+      .map((table) => `piecework.${table}`)
+      .join(', ')
     await server.sql(url, `truncate ${all} restart identity; update piecework.store set settings = settings + 1`)
     return url
   }

@@ -32,7 +32,8 @@ export async function configure(
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
   }
   if (kind === 'schedule') {
-    const answer = await configureSchedule(s, name, patch, by)
+    const written = (...what: [string, string, Patch]) => audit(s, actor, ...what)
+    const answer = await configureSchedule(s, name, patch, { audit: written, unnamed: by.unnamed })
     return answer === again ? again : { ...answer }
   }
   throw cannotConfigure(kind, patch)

@@ -141,7 +141,8 @@ export const sql = {
   schedules: `select schedule.* from piecework_schedule schedule join piecework_queue queue on queue.id = schedule.queue
     order by queue.name, schedule.name`,
   scheduleOf: 'select * from piecework_schedule where queue = ? and name = ?',
-  putSchedule: 'insert or replace into piecework_schedule (queue, name, settings, nextAt, lastAt) values (?, ?, ?, ?, ?)',
+  putSchedule:
+    'insert or replace into piecework_schedule (queue, name, settings, nextAt, lastAt) values (?, ?, ?, ?, ?)',
   dropSchedule: 'delete from piecework_schedule where queue = ? and name = ?',
   dueSchedules: `select * from piecework_schedule indexed by piecework_schedule_next
     where nextAt is not null and nextAt <= ? order by nextAt, queue, name limit ?`,

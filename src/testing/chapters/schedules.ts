@@ -9,7 +9,12 @@ const hour = 3_600_000
 const task = { payload: '{"report":1}' }
 
 const set = async (t: Trial, timing: Patch, name = 'nightly', queue = 'q') =>
-  (await t.engine.configure('schedule', `${queue}\0${name}`, { task, ...timing }, 'tester')) as unknown as ScheduleRecord
+  (await t.engine.configure(
+    'schedule',
+    `${queue}\0${name}`,
+    { task, ...timing },
+    'tester',
+  )) as unknown as ScheduleRecord
 const remove = (t: Trial, name = 'nightly') => t.engine.configure('schedule', `q\0${name}`, null, 'tester')
 
 const all = async (t: Trial) => (await t.engine.select('schedule', {}, null)).items as unknown as ScheduleRecord[]
@@ -105,7 +110,10 @@ export const schedulesChapter: Chapter = {
       await sweepAfter(t, 5 * minute + 20_000, 0)
       assert.deepEqual(await slots(t, 'latest'), [from + 5 * minute])
       assert.deepEqual(await slots(t, 'skip'), [])
-      assert.deepEqual(await slots(t, 'all'), [1, 2, 3, 4, 5].map((n) => from + n * minute))
+      assert.deepEqual(
+        await slots(t, 'all'),
+        [1, 2, 3, 4, 5].map((n) => from + n * minute),
+      )
       await sweepAfter(t, 40_000, 0)
       for (const missed of ['latest', 'skip', 'all']) {
         assert.equal((await slots(t, missed)).at(-1), from + 6 * minute, `${missed} goes on`)
@@ -215,7 +223,10 @@ export const sharedSchedulesChapter: Chapter = {
         await t.advance(700)
         await Promise.all([t, ...others].flatMap((each) => [each.sweep(), set(each, { everyMs: 1000, missed: 'all' })]))
       }
-      assert.deepEqual(await slots(t), [1, 2, 3, 4, 5, 6, 7, 8].map((n) => from + n * 1000))
+      assert.deepEqual(
+        await slots(t),
+        [1, 2, 3, 4, 5, 6, 7, 8].map((n) => from + n * 1000),
+      )
     },
   },
 }
@@ -248,7 +259,10 @@ export const wallSchedulesChapter: Chapter = {
       await sweepAfter(t, 0)
       t.store.jumpWall(-3 * minute)
       await sweepAfter(t, minute, minute, minute, minute)
-      assert.deepEqual(await slots(t), [1, 2, 3, 4].map((n) => from + n * minute))
+      assert.deepEqual(
+        await slots(t),
+        [1, 2, 3, 4].map((n) => from + n * minute),
+      )
     },
 
     'set under a clock that was ahead begin when it was put right': async (t) => {
