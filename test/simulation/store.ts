@@ -9,13 +9,13 @@ import type { Counts, Happening } from './events.js'
 import type { House } from './house.js'
 import { Owner, type Scheduler } from './scheduler.js'
 
-export type Verb = 'enqueue' | 'claim' | 'settle' | 'extend' | 'worker' | 'sweep' | 'amend'
+export type Verb = 'enqueue' | 'claim' | 'settle' | 'extend' | 'worker' | 'sweep' | 'amend' | 'configure'
 
 /** What the observer needs to see of the engine; names of private fields, so that a rename is noticed at once. */
 interface Skin {
   opened: {
     db: Database
-    session: { q: Brackets; now: number }
+    session: { q: Brackets; now: number; clock: { wallMs(): number } }
     turn: { run(work: (session: unknown) => unknown, ...rest: unknown[]): Promise<unknown> }
   }
 }
@@ -118,7 +118,9 @@ export class Store {
       const observed = (s: unknown) => {
         this.running = call
         // Calls of the simulator itself are settings.
-        if (call > 0) this.pending.push({ is: 'ran', call, commit: this.disk.commit + 1, now: session.now })
+        const { now, clock } = session
+        const at = { commit: this.disk.commit + 1, now, wallMs: clock.wallMs() }
+        if (call > 0) this.pending.push({ is: 'ran', call, ...at })
         return work(s)
       }
       return run(observed, ...rest)

@@ -13,6 +13,7 @@ import { numbers } from './laws/numbers.js'
 import { keepsPlace, places } from './laws/places.js'
 import { lapsed, newest } from './laws/receipts.js'
 import { repeats } from './laws/repeats.js'
+import { slots } from './laws/slots.js'
 import { stops } from './laws/stops.js'
 import { suspects } from './laws/suspects.js'
 import { synced } from './laws/synced.js'
@@ -20,7 +21,7 @@ import { World } from './world.js'
 
 export const laws: readonly Law[] = [
   ...[kept, synced, holder, keptLease, newest, lapsed, numbers, budget, suspects, dedup, places, keepsPlace, keys],
-  ...[counters, repeats, stops, clockLaw, finish],
+  ...[counters, repeats, stops, clockLaw, slots, finish],
 ]
 
 export interface Judgement {
