@@ -2,12 +2,12 @@
 import type { Entry } from './broker-codes.js'
 
 export const scheduleCodes = {
-  PW_ROUTE_CIRCLE: {
+  PW_MOVE_CIRCLE: {
     meaning: 'The route would lead back to where it begins.',
     why: 'Tasks of this type already go from the target to here, so that a new one would never arrive.',
     cure: 'Take the first route away with `piecework queue move QUEUE --type TYPE --back`.',
   },
-  PW_ROUTE_UNKNOWN: {
+  PW_MOVE_UNKNOWN: {
     meaning: 'No route leads away from this type of task.',
     why: 'It was never moved as a type, or somebody has brought it back already.',
     cure: 'Check queue and type; `piecework queue show QUEUE` lists its routes.',
