@@ -11,6 +11,11 @@ export interface TypeRow {
   mixed: number
 }
 
+export interface RouteRow {
+  type: number
+  goesTo: number
+}
+
 /** A cache of small tables; each engine fills it, and knows when it is stale. */
 export class Names {
   private readonly queues = new Map<string, QueueRow>()
@@ -18,6 +23,8 @@ export class Names {
   private readonly types = new Map<number, TypeRow>()
   private readonly typesByQueue = new Map<number, Map<string, TypeRow>>()
   private readonly policies = new Map<number, Policy>()
+  /** Where tasks go that are enqueued as a type: from type (id) to type. */
+  private readonly routes = new Map<number, number>()
   protected readonly batches = new Map<number, string>()
 
   queue(name: string): QueueRow | undefined {
@@ -50,6 +57,37 @@ export class Names {
     return this.typesByQueue.get(queue)?.values() ?? []
   }
 
+  /** What a new task of this type becomes: the type at the end of the routes; undefined where none begins. */
+  landing(queue: number, name: string): TypeRow | undefined {
+    if (this.routes.size === 0) return undefined
+    const own = this.type(queue, name)?.id ?? 0
+    return this.routes.has(own) ? this.typeById(this.way(own).at(-1) as number) : undefined
+  }
+
+  /** Where a route from this type (id) leads, if there is one. */
+  routeFrom(type: number): TypeRow | undefined {
+    return this.typeById(this.routes.get(type) ?? 0)
+  }
+
+  /** True when the routes lead from one type (id) to another. */
+  leads(from: number, to: number): boolean {
+    return this.way(from).includes(to)
+  }
+
+  /** The types (ids) from this one to the end of the routes; circles are refused, and none would hold anybody here. */
+  private way(from: number): number[] {
+    const way = [from]
+    for (let next = this.routes.get(from); next !== undefined && !way.includes(next); next = this.routes.get(next)) {
+      way.push(next)
+    }
+    return way
+  }
+
+  *allRoutes(): Iterable<{ from: TypeRow; to: TypeRow }> {
+    for (const [from, to] of this.routes)
+      yield { from: this.types.get(from) as TypeRow, to: this.types.get(to) as TypeRow }
+  }
+
   /** The types (ids) of a queue that a claim may look at: of these names or all, without the paused ones. */
   claimable(queue: number, names: readonly string[] | null): number[] {
     const found: number[] = []
@@ -74,11 +112,18 @@ export class Names {
     return names
   }
 
-  protected keep(queues: readonly QueueRow[], types: readonly TypeRow[]): void {
-    for (const map of [this.queues, this.queuesById, this.types, this.typesByQueue, this.policies]) map.clear()
+  protected keep(queues: readonly QueueRow[], types: readonly TypeRow[], routes: readonly RouteRow[]): void {
+    const maps = [this.queues, this.queuesById, this.types, this.typesByQueue, this.policies, this.routes]
+    for (const map of maps) map.clear()
     this.batches.clear()
     for (const row of queues) this.keepQueue(row)
     for (const row of types) this.keepType(row)
+    for (const { type, goesTo } of routes) this.routes.set(type, goesTo)
+  }
+
+  protected keepRoute(type: number, goesTo: number | null): void {
+    if (goesTo === null) this.routes.delete(type)
+    else this.routes.set(type, goesTo)
   }
 
   protected keepQueue(row: QueueRow): QueueRow {

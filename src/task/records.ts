@@ -89,6 +89,15 @@ export interface ScheduleRecord extends Timing {
   lastAt: number | null
 }
 
+/** Where new tasks of a type go since it was moved. */
+export interface RouteRecord {
+  queue: string
+  type: string
+  /** The other queue, and what they are called there. */
+  to: string
+  toType: string
+}
+
 /** Who may call a broker: the name it goes by in the audit, what it may do, and in which queues. */
 export interface TokenRecord {
   /** The part of the token that is no secret. */

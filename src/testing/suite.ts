@@ -14,6 +14,7 @@ import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
 import { restartChapter } from './chapters/restart.js'
+import { routesChapter, sharedRoutesChapter } from './chapters/routes.js'
 import { schedulesChapter, sharedSchedulesChapter, wallSchedulesChapter } from './chapters/schedules.js'
 import { settleChapter } from './chapters/settle.js'
 import { sweepChapter } from './chapters/sweep.js'
@@ -56,6 +57,8 @@ const chapters: readonly Chapter[] = [
   policyChapter,
   amendChapter,
   moveChapter,
+  routesChapter,
+  sharedRoutesChapter,
   readingChapter,
   textsChapter,
   timeChapter,

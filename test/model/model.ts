@@ -146,15 +146,28 @@ export class Model {
   /** The task's row is gone: its dedup key's window begins, its key has room. */
   gone(task: ModelTask): void {
     const { dedupWindowMs } = this.rulesOf(task.queue)
-    const held = this.heldDedup(task)
-    if (held && dedupWindowMs > 0) held.endsAt = this.now + dedupWindowMs
-    else if (held) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.freeDedup(task, dedupWindowMs > 0 ? this.now + dedupWindowMs : null)
     this.touch(task)
   }
 
-  heldDedup(task: ModelTask): { task: string; endsAt: number | null } | undefined {
-    const held = this.dedup.get(dedupName(task.queue, task.dedupKey))
-    return held?.task === task.id ? held : undefined
+  /** A task gives its dedup key up where it holds it: in its queue, and in the one that it was asked to move to. */
+  private freeDedup(task: ModelTask, endsAt: number | null): void {
+    for (const queue of task.moveTo === null ? [task.queue] : [task.queue, task.moveTo]) {
+      const name = dedupName(queue, task.dedupKey)
+      const held = this.dedup.get(name)
+      if (held?.task !== task.id) continue
+      if (endsAt === null) this.dedup.delete(name)
+      else held.endsAt = endsAt
+    }
+  }
+
+  /** Answers whether the task holds its dedup key in that queue now. */
+  private takeDedup(task: ModelTask, queue: string): boolean {
+    const name = dedupName(queue, task.dedupKey)
+    const held = this.dedup.get(name)
+    if (held && held.task !== task.id && (held.endsAt === null || held.endsAt > this.now)) return false
+    this.dedup.set(name, { task: task.id, endsAt: null })
+    return true
   }
 
   /** The wall clock jumped: tasks due on it are due at another instant of the engine's clock. */
@@ -180,7 +193,7 @@ export class Model {
     if (!held) task.slot = false
     Object.assign(task, { reason, deadlineAt: null, wallAt: null, hold: null })
     this.countBatch(task, 'dead')
-    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.freeDedup(task, null)
     if (!held) this.touch(task)
     return 'dead'
   }
@@ -190,18 +203,22 @@ export class Model {
     const { state, dedupKey } = task
     const type = typeIn(queue, task)
     this.touch(task)
-    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, dedupKey))
+    this.freeDedup(task, null)
     this.step(task, 'move', state === 'ready' && task.key !== null ? 'waiting' : state, state, { ...task, queue, type })
     Object.assign(task, { queue, type, moveTo: null, slot: false })
     this.touch(task)
     if (state === 'dead' || dedupKey === null) return
-    const there = this.dedup.get(dedupName(queue, dedupKey))
-    if (there && (there.endsAt === null || there.endsAt > this.now)) task.dedupKey = null
-    else this.dedup.set(dedupName(queue, dedupKey), { task: task.id, endsAt: null })
+    if (!this.takeDedup(task, queue)) task.dedupKey = null
   }
 
   /** The type it will have there is known from now on, with figures of its own. */
   askMove(task: ModelTask, queue: string): void {
+    const { moveTo, dedupKey } = task
+    const before = this.dedup.get(dedupName(moveTo ?? '', dedupKey))
+    if (moveTo !== null && moveTo !== task.queue && before?.task === task.id) {
+      this.dedup.delete(dedupName(moveTo, dedupKey))
+    }
+    if (dedupKey !== null) this.takeDedup(task, queue)
     task.moveTo = queue
     this.countsOf(figuresOf({ queue, type: typeIn(queue, task) }))
   }

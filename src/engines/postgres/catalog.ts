@@ -1,6 +1,6 @@
 // The names of queues, types and batches as this process knows them, read again when another one changed them.
 import type { QueueRow } from '../named.js'
-import { Names, type TypeRow } from '../names.js'
+import { Names, type RouteRow, type TypeRow } from '../names.js'
 import type { Link } from './link.js'
 import type { Statements } from './statements.js'
 
@@ -22,8 +22,9 @@ export class Catalog extends Names {
   }
 
   async load(link: Link, settings: number): Promise<void> {
-    const [queues, types] = await link.all([() => link.run(this.q.queues), () => link.run(this.q.types)])
-    this.keep(queues as QueueRow[], types as TypeRow[])
+    const { q } = this
+    const [queues, types, routes] = await link.all([q.queues, q.types, q.routes].map((each) => () => link.run(each)))
+    this.keep(queues as QueueRow[], types as TypeRow[], routes as RouteRow[])
     this.settings = settings
   }
 

@@ -2,6 +2,7 @@
 import type { Filter, Kind, Page } from '../../engine/contract.js'
 import { noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
+import { routeRecords } from '../routes.js'
 import {
   type AuditRow,
   auditRecord,
@@ -37,6 +38,8 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
+    case 'route':
+      return whole(routeRecords(s.catalog, filter))
     case 'schedule':
       return whole((await schedules(s)).filter(isOf(filter)))
     case 'proof':

@@ -5,7 +5,7 @@ import type { Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type DedupHolder, type HeldRow, Ledger } from '../ledger.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -119,9 +119,12 @@ export class Session extends Ledger {
     this.send(this.q.moveDead, type, id)
   }
 
-  freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
-    if (endsAt === null) this.add(this.q.dropDedups, queue, dedupKey, id)
-    else this.add(this.q.endDedups, queue, dedupKey, id, endsAt)
+  freeDedup(row: DedupHolder, endsAt: number | null): void {
+    const { id, dedupKey } = row
+    for (const queue of this.dedupHomes(row)) {
+      if (endsAt === null) this.add(this.q.dropDedups, queue, dedupKey, id)
+      else this.add(this.q.endDedups, queue, dedupKey, id, endsAt)
+    }
   }
 
   mix(type: number): void {

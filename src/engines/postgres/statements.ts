@@ -69,6 +69,10 @@ const texts = {
   types: `select ${named(['id', 'queue', 'name', 'pausedAt', 'mixed'])} from piecework.type`,
   addTypes: `insert into piecework.type (queue, name) select * from unnest($1::int[], $2::text[]) as given(queue, name)
     order by queue, name on conflict do nothing`,
+  routes: `select ${named(['type', 'goesTo'])} from piecework.route`,
+  putRoute: `insert into piecework.route (type, goesTo) values ($1, $2)
+    on conflict (type) do update set goesTo = excluded.goesTo`,
+  dropRoute: 'delete from piecework.route where type = $1',
   mixTypes: 'update piecework.type set mixed = 1 where id = any($1) and mixed = 0',
   setType: 'update piecework.type set pausedAt = $1 where id = $2',
   addTally: insert('tally', { type: 'integer', ...all(figureColumns, 'integer') }),
@@ -98,7 +102,7 @@ const texts = {
   ack: `delete from piecework.task task
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
-    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey'], 'task.')}`,
+    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'moveTo'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -191,6 +195,9 @@ const texts = {
     returning task`,
   dedupsOf: `select dedup.queue, dedup.dedupKey as "dedupKey", dedup.task from piecework.dedup dedup
     join unnest($1::int[], $2::text[]) as given(queue, dedupKey) using (queue, dedupKey)`,
+  dedupsHeld: `select dedup.queue, dedup.dedupKey as "dedupKey", dedup.task from piecework.dedup dedup
+    join unnest($1::int[], $2::text[]) as given(queue, dedupKey) using (queue, dedupKey)
+    where dedup.endsAt is null or dedup.endsAt > $3`,
   endDedups: `update piecework.dedup dedup set endsAt = given.endsAt
     from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[]) as given(queue, dedupKey, task, endsAt)
     where dedup.queue = given.queue and dedup.dedupKey = given.dedupKey and dedup.task = given.task`,

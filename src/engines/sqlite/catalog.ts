@@ -1,6 +1,6 @@
 // The names of queues, types and batches as this connection knows them, and how new ones are made.
 import type { QueueRow } from '../named.js'
-import { Names, type TypeRow } from '../names.js'
+import { Names, type RouteRow, type TypeRow } from '../names.js'
 import type { Statements } from './statements.js'
 
 /** `settings` in the store's row rises with every change, so a stale cache is noticed. */
@@ -15,7 +15,8 @@ export class Catalog extends Names {
 
   validFor(settings: number): void {
     if (settings === this.settings) return
-    this.keep(this.q.queues.all() as QueueRow[], this.q.types.all() as TypeRow[])
+    const routes = this.q.routes.all() as RouteRow[]
+    this.keep(this.q.queues.all() as QueueRow[], this.q.types.all() as TypeRow[], routes)
     this.settings = settings
   }
 
@@ -65,6 +66,14 @@ export class Catalog extends Names {
     this.q.mixType.run(id)
     this.changed = true
     this.keepType({ ...row, mixed: 1 })
+  }
+
+  /** Leads new tasks of a type (id) to another; null ends that. */
+  setRoute(type: number, goesTo: number | null): void {
+    if (goesTo === null) this.q.dropRoute.run(type)
+    else this.q.putRoute.run(type, goesTo)
+    this.changed = true
+    this.keepRoute(type, goesTo)
   }
 
   batchName(id: number | null): string | null {

@@ -3,6 +3,7 @@ import type { Filter, Kind, Page } from '../../engine/contract.js'
 import type { ProofRecord } from '../../task/records.js'
 import { type BatchWhole, batchRecord, noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
+import { routeRecords } from '../routes.js'
 import {
   type AuditRow,
   auditRecord,
@@ -40,6 +41,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       )
     case 'token':
       return whole(tokens(s).filter(isNamed(filter)))
+    case 'route':
+      return whole(routeRecords(s.catalog, filter))
     case 'schedule':
       return whole(schedules(s).filter(isOf(filter)))
     case 'proof':

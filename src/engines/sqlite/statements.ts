@@ -23,6 +23,9 @@ export const sql = {
   setQueue: 'update piecework_queue set pausedAt = ?, code = ?, operator = ? where id = ?',
   types: 'select id, queue, name, pausedAt, mixed from piecework_type',
   addType: 'insert into piecework_type (queue, name) values (?, ?)',
+  routes: 'select type, goesTo from piecework_route',
+  putRoute: 'insert or replace into piecework_route (type, goesTo) values (?, ?)',
+  dropRoute: 'delete from piecework_route where type = ?',
   mixType: 'update piecework_type set mixed = 1 where id = ?',
   setType: 'update piecework_type set pausedAt = ? where id = ?',
   count: `update piecework_type set
@@ -46,7 +49,7 @@ export const sql = {
   // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
   ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
     and number = 1 and key is null and batch is null and dedupKey is null`,
-  acked: `select type, state, number, key, batch, dedupKey from piecework_task
+  acked: `select type, state, number, key, batch, moveTo, dedupKey from piecework_task
     where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
