@@ -95,6 +95,8 @@ export class Model {
   readonly counts = new Map<string, Counts>()
   readonly paused = new Set<string>()
   readonly dedup = new Map<string, { task: string; endsAt: number | null }>()
+  /** Where tasks go that are enqueued as a type of a queue. */
+  readonly routes = new Map<string, { queue: string; type: string }>()
   readonly batches = new Map<string, ModelBatch>()
   readonly workers = new Map<string, ModelWorker>()
   /** Every receipt ever given: which task it was for, and which figures a stale use of it is counted in. */
@@ -132,6 +134,11 @@ export class Model {
     if (to === null) this.tasks.delete(task.id)
     else task.state = to
     if (to !== 'scheduled' && to !== 'leased') task.wakeAt = null
+  }
+
+  /** What a task that is enqueued as this becomes. */
+  landing(queue: string, type: string): { queue: string; type: string } {
+    return this.routes.get(figuresOf({ queue, type })) ?? { queue, type }
   }
 
   batch(task: ModelTask): ModelBatch | undefined {
@@ -295,5 +302,6 @@ export class Model {
 
 export const figuresOf = (task: { queue: string; type: string }) => JSON.stringify([task.queue, task.type])
 /** Tasks of no type of their own have none in another queue either. */
-const typeIn = (queue: string, task: ModelTask) => (task.type === task.queue ? queue : task.type)
+export const typeIn = (queue: string, task: { queue: string; type: string }) =>
+  task.type === task.queue ? queue : task.type
 export const dedupName = (queue: string, key: string | null) => JSON.stringify([queue, key])

@@ -153,6 +153,22 @@ class Player {
         else model.paused.delete(name)
         break
       }
+      case 'route': {
+        // One that is there is ended, if any is.
+        const [known] = move.on ? [] : model.routes.keys()
+        const [queue, type] = known ? (JSON.parse(known) as [string, string]) : [move.queue, move.type ?? move.queue]
+        const from = { queue, type }
+        const to = move.on ? (move.queue === 'q' ? 'other' : 'q') : null
+        const patch = to === null ? null : { to }
+        const done = engine.configure('route', `${from.queue}\0${from.type}`, patch, 'test')
+        const refusal = await done.then(
+          () => null,
+          ({ code }) => code,
+        )
+        assert.equal(refusal, operators.route(model, from, to), 'a route')
+        this.caller.saw(refusal ?? (move.on ? 'route' : 'route ended'))
+        break
+      }
       case 'seal':
         await engine.configure('batch', move.batch, { sealed: true }, 'test')
         operators.seal(model, move.batch)
