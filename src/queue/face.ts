@@ -49,10 +49,12 @@ interface AnyQueue<Payload> {
   /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
   cancel(target: string | TaskFilter | { all: true }): Promise<{ cancelled: number; asked: number }>
   /**
-   * Takes tasks to another queue, made if need be: all but the dead, or those the filter picks. Id, type, place,
-   * deliveries and history go along. Leased ones are `asked`: they follow when their delivery ends without an ack.
+   * Takes tasks to another queue, made if need be: all but the dead, or those the filter picks. Id, type, place, key,
+   * batch, deliveries and history go along. Leased ones are `asked`: they follow when their delivery ends without an
+   * ack. Picked by `type` alone, they are `routed`: what is enqueued here later follows, until `back: true` ends that
+   * and brings the tasks of this type back. A key is in order within each queue, not across the two.
    */
-  move(options: MoveOptions): Promise<{ moved: number; asked: number }>
+  move(options: MoveOptions | MoveBackOptions): Promise<{ moved: number; asked: number; routed: boolean }>
   /** No claims until resume(); what is leased goes on. */
   pause(): Promise<void>
   resume(): Promise<void>
@@ -126,6 +128,12 @@ export interface TaskFilter {
 export interface MoveOptions extends TaskFilter {
   /** The other queue. */
   to: string
+}
+
+export interface MoveBackOptions {
+  /** The type that was moved away. */
+  type: string
+  back: true
 }
 
 interface PageOptions {

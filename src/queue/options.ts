@@ -63,7 +63,7 @@ export const options = {
   list: known('state', 'type', 'key', 'batch', 'limit', 'cursor'),
   cancel: known('all', 'ids', 'state', 'type', 'key', 'batch'),
   configure: known('force'),
-  move: known('to', 'ids', 'state', 'type', 'key', 'batch'),
+  move: known('to', 'back', 'ids', 'state', 'type', 'key', 'batch'),
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   schedule: known(

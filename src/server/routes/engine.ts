@@ -144,6 +144,7 @@ async function configure(call: Call, body: { kind: Kind; name: string; patch: Pa
   const byCode = kind === 'queue' && patch !== null && Object.keys(patch).every((field) => field === 'code')
   const producing = (kind === 'batch' || kind === 'schedule') && patch !== null
   if (kind === 'token' && patch !== null) checked(token, patch, 'The token')
+  if (kind === 'route' && patch !== null) need(call, ['operate'], [String(patch.to)])
   if (kind === 'schedule' && patch !== null) checked(scheduleTask, patch.task, 'The task')
   if (kind === 'token') need(call, ['admin'])
   else
