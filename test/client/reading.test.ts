@@ -99,7 +99,7 @@ describe('cancel', () => {
       Array.from({ length: 2300 }, (_, n) => n),
       { type: 'a' },
     )
-    await mail.enqueueMany([1, 2, 3], { type: 'b', delayMs: 1000 })
+    await mail.enqueueMany([1, 2, 3], { type: 'b', delayMs: 60_000 })
     await holdSome(connection, 'mail', 1100)
     expect(await mail.cancel({ type: 'a' })).toEqual({ cancelled: 1200, asked: 1100 })
     expect(await mail.stats()).toMatchObject({ ready: 0, leased: 1100, scheduled: 3, cancelled: 1201 })
