@@ -1,4 +1,4 @@
-// When a schedule fires: its slots as pure arithmetic over wall-clock milliseconds, and the refusal of what never fires.
+// When a schedule fires: its slots as arithmetic over wall-clock milliseconds, and the refusal of what never fires.
 import { Cron } from 'croner'
 import { PieceworkError } from '../ground/errors.js'
 import { checkWhole, shown } from './limits.js'
@@ -44,7 +44,7 @@ const everyMsMax = 3650 * 86_400_000
 /** Year 2200, as for `dueAt` of a task. */
 const instantMax = 7_258_118_400_000
 /** `all` gives back the newest so many: more would be work for its own sake, and one commit holds them. */
-export const missedSlotsMax = 1000
+const missedSlotsMax = 1000
 
 /** Answers the timing; throws PW_SCHEDULE_INVALID, PW_ZONE_UNKNOWN, PW_SCHEDULE_NEVER or PW_OPTION_INVALID. */
 export function checkTiming({ cron, tz, everyMs, dueAt, missed = 'latest' }: Given): Timing {
@@ -119,7 +119,7 @@ export interface Due {
   nextAt: number | null
 }
 
-/** What is due at `now`; `lastAt` is the last slot that was enqueued or skipped. Neither it nor a slot ever goes back. */
+/** What is due at `now`; `lastAt` is the last slot that was enqueued or skipped. Neither ever goes back. */
 export function dueAtInstant(begun: Begun, lastAt: number | null, now: number): Due {
   const after = lastAt ?? Number.NEGATIVE_INFINITY
   const found = slotsUpTo(begun, after, now, begun.missed === 'all' ? missedSlotsMax : 1)

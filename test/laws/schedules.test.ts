@@ -1,4 +1,4 @@
-// Field case 12: deploys set the same schedule while it fires, with kills: exactly one task for each slot, none missing.
+// Field case 12: deploys set the same schedule while it fires, with kills: one task for each slot, none missing.
 import { it } from 'vitest'
 import { deployUnderKills } from './deploys.js'
 import { sqlite, storeOf } from './stores.js'

@@ -1,4 +1,4 @@
-// The arithmetic of schedules: gaps and folds of time zones by a slow reference, intervals, and what missed slots become.
+// The arithmetic of schedules: gaps and folds of zones by a slow reference, intervals, and what missed slots become.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Begun, checkTiming, dueAtInstant, nextSlots, slotAfter, slotsUpTo } from '../../dist/task/schedule.js'
@@ -145,7 +145,7 @@ describe('an interval', () => {
 describe('what is due', () => {
   const every = (everyMs: number, missed: string) => begun({ everyMs, missed })
 
-  it('under `skip` is a slot that is found at most a tenth of an interval late, a second at least, a minute at most', () => {
+  it('under `skip` is a slot found at most a tenth of an interval late, a second at least, a minute at most', () => {
     for (const [everyMs, graceMs] of [
       [minute, 6000],
       [2000, 1000],

@@ -1,4 +1,4 @@
-// Conformance: the route that a moved type leaves behind, which later enqueues and their dedup keys follow until it ends.
+// Conformance: the route that a moved type leaves behind, which later enqueues and dedup keys follow until it ends.
 import assert from 'node:assert/strict'
 import type { RouteRecord } from '../../task/records.js'
 import { type Chapter, idsOf, like, refused, type Trial } from '../trial.js'

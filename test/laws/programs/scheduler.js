@@ -1,4 +1,4 @@
-// A process of a deploy for the laws: sets its schedule as every start does, and keeps the store open until it is ended.
+// A process of a deploy for the laws: sets its schedule as every start does, and keeps the store open till it is ended.
 import { connect } from 'piecework'
 import { notes, ofError, orders, told } from './notes.js'
 

@@ -1,4 +1,4 @@
-// Law of schedules: one task for each slot, in their order and not before its instant, and none that had to come missing.
+// Law of schedules: one task for each slot, in order, not before its instant, and none that had to come is missing.
 import type { Law } from '../law.js'
 import type { World } from '../world.js'
 
