@@ -34,7 +34,18 @@ export interface Limit {
 
 const noCeilings: LimitSettings = { concurrencyMax: null, perSecondMax: null, adaptive: false }
 
-export const limitSettings = (row: LimitRow): LimitSettings => ({ ...noCeilings, ...JSON.parse(row.settings) })
+/** What programs declare, and what operators set over it. */
+interface LimitLayers {
+  code: Partial<LimitSettings> | null
+  operator: Partial<LimitSettings> | null
+}
+
+const layersOf = (text: string): LimitLayers => ({ code: null, operator: null, ...JSON.parse(text) })
+
+export function limitSettings(row: Pick<LimitRow, 'settings'>): LimitSettings {
+  const { code, operator } = layersOf(row.settings)
+  return { ...noCeilings, ...code, ...operator }
+}
 
 /** True when a queue with this policy needs a limit of its own to remember things in. */
 export const needsOwn = ({ concurrencyMax, perSecondMax, breaker }: Policy): boolean =>
@@ -90,10 +101,19 @@ export const limitState = (text: string | undefined): LimitState => ({
   ...(JSON.parse(text ?? '{}') as Partial<LimitState>),
 })
 
-/** The settings of a named limit as a patch leaves them. */
-export const patchedLimit = (row: LimitRow | undefined, patch: Patch): LimitSettings => ({
-  ...(row ? limitSettings(row) : noCeilings),
-  ...checkLimit(patch),
+/** The layers of a named limit as a patch leaves them: `code` is replaced, `operator` merged in or, null, dropped. */
+export function patchedLimit(row: LimitRow | undefined, { code, operator }: Patch): string {
+  const layers = layersOf(row?.settings ?? '{}')
+  if (code !== undefined) layers.code = checkLimit(code as Patch)
+  if (operator === null) layers.operator = null
+  else if (operator !== undefined) layers.operator = { ...layers.operator, ...checkLimit(operator as Patch) }
+  return JSON.stringify(layers)
+}
+
+/** What the audit says of it. */
+export const changeOf = (row: LimitRow | undefined, text: string): Patch => ({
+  from: row ? limitSettings(row) : null,
+  to: limitSettings({ settings: text }),
 })
 
 /** Throws PW_LIMIT_UNKNOWN for a name that no limit has. */

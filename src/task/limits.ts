@@ -69,6 +69,9 @@ export const policyDefaults: Policy = {
   resultKeepMs: 0,
 }
 
+/** What a breaker is that says only some of it. */
+export const breakerDefaults: Breaker = { failures: 20, distinctTasks: 20, windowMs: 10_000 }
+
 const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
 const day = 86_400_000
 
@@ -81,6 +84,8 @@ const limitSchema = v.strictObject({
   perSecondMax: v.optional(v.nullable(perSecond)),
   adaptive: v.optional(v.boolean()),
 })
+
+export const limitFields = Object.keys(limitSchema.entries)
 
 const policySchema = v.strictObject({
   leaseMs: v.optional(whole(100, 43_200_000)),
@@ -111,9 +116,9 @@ const policySchema = v.strictObject({
   breaker: v.optional(
     v.nullable(
       v.strictObject({
-        failures: v.optional(whole(1, breakerFailuresMax), 20),
-        distinctTasks: v.optional(whole(1, breakerFailuresMax), 20),
-        windowMs: v.optional(whole(100, day), 10_000),
+        failures: v.optional(whole(1, breakerFailuresMax), breakerDefaults.failures),
+        distinctTasks: v.optional(whole(1, breakerFailuresMax), breakerDefaults.distinctTasks),
+        windowMs: v.optional(whole(100, day), breakerDefaults.windowMs),
       }),
     ),
   ),
@@ -131,7 +136,7 @@ export const checkPolicy = (patch: Record<string, unknown>) =>
 
 /** The same for the settings of a limit. */
 export const checkLimit = (patch: Record<string, unknown>) =>
-  checked('A limit', Object.keys(limitSchema.entries), limitSchema, patch) as Partial<LimitSettings>
+  checked('A limit', limitFields, limitSchema, patch) as Partial<LimitSettings>
 
 function checked(
   whose: string,
@@ -141,7 +146,7 @@ function checked(
 ): Record<string, unknown> {
   for (const field of Object.keys(patch)) {
     if (known.includes(field) || patch[field] === undefined) continue
-    const near = closest(field, known)
+    const near = nearField(field, known)
     throw new PieceworkError(
       'PW_OPTION_UNKNOWN',
       `${whose} has no setting "${field}".${near ? ` Did you mean "${near}"?` : ` It has: ${known.join(', ')}.`}`,
@@ -157,6 +162,12 @@ function checked(
     })
   }
   return JSON.parse(JSON.stringify(result.output)) as Record<string, unknown>
+}
+
+/** The field that was meant; the command line's names go without their unit. */
+function nearField(field: string, known: readonly string[]): string | undefined {
+  const bare = (name: string) => name.replace(/(Ms|Max)$/, '')
+  return closest(field, known) ?? known.find((name) => closest(field, [bare(name)]) !== null)
 }
 
 /** A stored layer; fields that another version wrote and this one cannot read count as not set. */

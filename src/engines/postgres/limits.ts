@@ -5,6 +5,7 @@ import type { LimitRecord } from '../../task/records.js'
 import { figureAt } from '../ledger.js'
 import {
   type Allowance,
+  changeOf,
   holdsBack,
   type Limit,
   type LimitRow,
@@ -95,12 +96,10 @@ export async function configureLimit(
 ): Promise<LimitRecord> {
   const row = s.catalog.limitNamed(name)
   if (patch === null) return removeLimit(s, row, name, actor)
-  const settings = patchedLimit(row, patch)
-  const text = JSON.stringify(settings)
+  const text = patchedLimit(row, patch)
   if (row) await s.run(s.q.setLimit, [text, row.id])
   else await s.run(s.q.addLimit, [clean(name), null, text])
-  const before = row ? limitSettings(row) : null
-  if (JSON.stringify(before) !== text) audit(s, actor, 'set limit', name, { from: before, to: settings })
+  if (row?.settings !== text) audit(s, actor, 'set limit', name, changeOf(row, text))
   await settingsChanged(s)
   const now = s.catalog.limitNamed(name) as LimitRow
   // More room may be there for those who wait.

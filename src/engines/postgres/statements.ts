@@ -98,7 +98,8 @@ const texts = {
   ack: `delete from piecework.task task
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
-    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt'], 'task.')}`,
+    returning task.id,
+      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,

@@ -5,6 +5,7 @@ import type { LimitRecord } from '../../task/records.js'
 import { figureAt } from '../ledger.js'
 import {
   type Allowance,
+  changeOf,
   holdsBack,
   type Limit,
   type LimitRow,
@@ -107,12 +108,10 @@ export function ensureOwnLimit(s: Session, queue: QueueRow): void {
 export function configureLimit(s: Session, name: string, patch: Patch | null, actor: string): LimitRecord {
   const row = s.catalog.limitNamed(name)
   if (patch === null) return removeLimit(s, row, name, actor)
-  const settings = patchedLimit(row, patch)
-  if (row) s.q.setLimit.run(JSON.stringify(settings), row.id)
-  else s.q.addLimit.run(name, null, JSON.stringify(settings))
-  const before = row ? limitSettings(row) : null
-  if (JSON.stringify(before) !== JSON.stringify(settings))
-    audit(s, actor, 'set limit', name, { from: before, to: settings })
+  const text = patchedLimit(row, patch)
+  if (row) s.q.setLimit.run(text, row.id)
+  else s.q.addLimit.run(name, null, text)
+  if (row?.settings !== text) audit(s, actor, 'set limit', name, changeOf(row, text))
   s.catalog.reloadLimits()
   const now = s.catalog.limitNamed(name) as LimitRow
   // More room may be there for those who wait.

@@ -5,7 +5,7 @@ import type { LimitRecord } from '../../task/records.js'
 import { type Chapter, like, refused, type Trial } from '../trial.js'
 
 const set = (t: Trial, name: string, patch: Record<string, unknown> | null) =>
-  t.engine.configure('limit', name, patch, 'tester')
+  t.engine.configure('limit', name, patch && { operator: patch }, 'tester')
 const stored = async (t: Trial, name: string) =>
   (await t.engine.select('limit', { name }, null)).items[0] as unknown as LimitRecord
 const ask = (t: Trial, queue = 'q', max = 100): Promise<Claimed> =>
@@ -151,6 +151,15 @@ export const limitsChapter: Chapter = {
       await set(t, 'db', { concurrencyMax: null, perSecondMax: 1000 })
       assert.equal(await count(t), 2)
       like(await stored(t, 'db'), { concurrencyMax: null, perSecondMax: 1000, adaptive: false, leased: 5 })
+    },
+
+    'lays the operator over the code': async (t) => {
+      await t.engine.configure('limit', 'db', { code: { concurrencyMax: 8, perSecondMax: 100 } }, 'program')
+      await set(t, 'db', { concurrencyMax: 2 })
+      await t.engine.configure('limit', 'db', { code: { concurrencyMax: 9 } }, 'program')
+      like(await stored(t, 'db'), { concurrencyMax: 2, perSecondMax: null })
+      await t.engine.configure('limit', 'db', { operator: null }, 'tester')
+      like(await stored(t, 'db'), { concurrencyMax: 9 })
     },
 
     'refuses what is no limit, and changes nothing then': async (t) => {
