@@ -12,7 +12,7 @@ const both = (file: string, text: string, by: string): Edit => ({ file: `engines
 const worker = (file: string, text: string, by: string): Edit => ({ file: `worker/${file}`, text, by })
 const plant = (law: string, bug: string, ...edits: Edit[]): Planted => ({ bug, law, edits })
 
-const acked = 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`'
+const acked = 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ?`'
 const held = '$' + '{held} from piecework_task where id = ? and fence = ? and nonce = ?'
 
 /** Bugs of receipts, numbers and leases. */
@@ -20,7 +20,7 @@ const ofReceipts = [
   plant(
     'newest receipt',
     'the fence is not compared',
-    sqlite('statements.js', acked, 'dedupKey from piecework_task\n    where id = ? and (? or true) and (? or true)`'),
+    sqlite('statements.js', acked, 'claimedAt from piecework_task\n    where id = ? and (? or true) and (? or true)`'),
     sqlite(
       'statements.js',
       `${held} and state = 4`,
