@@ -88,6 +88,11 @@ export class Scheduler {
     owner.kept.length = 0
   }
 
+  /** True when something of this owner is still to happen. */
+  awaits(owner: Owner): boolean {
+    return this.heap.some((planned) => planned.owner === owner && !planned.cancelled)
+  }
+
   /** Runs events until `done` or until none is left before `endAt`; answers whether it was done. */
   async run(endAt: number, done: () => boolean): Promise<boolean> {
     await settled()
