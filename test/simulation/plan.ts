@@ -112,7 +112,7 @@ export function planOf(seed: number): Plan {
 }
 
 /** Longer than any run of chaos: a lease that only its holder or its holder's death can end. */
-export const longLeaseMs = 30_000
+const longLeaseMs = 30_000
 
 interface Frame {
   chaosMs: number

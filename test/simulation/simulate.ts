@@ -30,6 +30,7 @@ export async function simulate(plan: Plan, house: House): Promise<SimEvent[]> {
     return world.events
   } finally {
     process.emitWarning = warn
+    world.close()
   }
 }
 
@@ -84,6 +85,11 @@ class World {
     await scheduler.run(from + plan.chaosMs, () => false)
     await this.store.figures()
     await this.heal()
+  }
+
+  /** Nothing of it happens any more; thousands of stores that are left open fill the memory. */
+  close(): void {
+    this.store.close()
   }
 
   private at(ms: number, fn: () => void): void {

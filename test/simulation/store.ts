@@ -84,6 +84,10 @@ export class Store {
     return { call, answer }
   }
 
+  close(): void {
+    this.skin.db.close()
+  }
+
   /** The process with this proof is gone, and the store can know it. */
   bury(proof: string): void {
     this.dead.add(proof)
