@@ -146,5 +146,5 @@ export class Scheduler {
 
 const before = (a: Planned, b: Planned) => a.at < b.at || (a.at === b.at && a.order < b.order)
 
-/** Everything that one event started has settled: nothing here waits for the machine. */
-const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Everything that one event started has settled: no promise is left to run, and nothing here waits for the machine. */
+const settled = () => new Promise<void>((resolve) => process.nextTick(resolve))
