@@ -199,6 +199,24 @@ const ofAnswers = [
   ),
 ]
 
+/** Bugs of the death of processes. */
+const ofDeaths = [
+  plant(
+    'back in a second',
+    'nobody looks for the dead',
+    sqlite('workers.js', 'if (row.proof === null)', 'if (row.proof !== null)'),
+  ),
+  plant(
+    'back in a second',
+    'a death is believed after five seconds',
+    sqlite(
+      'engine.js',
+      'const dead = findDead(workers, session.clock.bootId, liveness);',
+      'const dead = findDead(workers, session.clock.bootId, liveness).filter((row) => session.now - row.aliveAt > 5000);',
+    ),
+  ),
+]
+
 /** Bugs of the end of things, and of time. */
 const ofEnds = [
   plant(
@@ -233,4 +251,6 @@ const ofEnds = [
   ),
 ]
 
-export const planted: readonly Planted[] = [...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofEnds]
+export const planted: readonly Planted[] = [
+  ...[...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofDeaths, ...ofEnds],
+]

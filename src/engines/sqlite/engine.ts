@@ -47,10 +47,11 @@ import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { clockFits, connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
-import { nothingDue, rewall, sweep, wallMoved } from './sweep.js'
+import { nothingDue, sweep } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
+import { rewall, wallMoved } from './wall.js'
 import { beat, findDead, join, leave, oldBeat } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
@@ -85,8 +86,6 @@ class SqliteEngine implements Engine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
-  /** Wall clock minus engine clock when tasks due on the wall clock were last looked at. */
-  private wallShift: number | null = null
 
   constructor(
     /** The name it was asked for by; once it is open, the file that this leads to. */
@@ -123,7 +122,6 @@ class SqliteEngine implements Engine {
   async close(): Promise<void> {
     const { opened } = this
     this.opened = null
-    this.wallShift = null
     this.opening = null
     if (!opened) return
     await opened.turn.settled()
@@ -219,7 +217,7 @@ class SqliteEngine implements Engine {
     if (growth) warn(growth)
     const { workers, jumped, rest } = this.read((s) => ({
       workers: s.q.workers.all() as WorkerRow[],
-      jumped: wallMoved(s, this.wallShift),
+      jumped: wallMoved(s),
       rest: nothingDue(s),
     }))
     const dead = findDead(workers, session.clock.bootId, liveness)
@@ -230,7 +228,6 @@ class SqliteEngine implements Engine {
     const swept = await this.write((s) => {
       s.wakeUp()
       if (jumped) rewall(s)
-      if (jumped) this.wallShift = s.wallShift
       const ids = dead.map((row) => row.id)
       return sweep(s, max, ids, crash)
     }, never)

@@ -34,6 +34,8 @@ export class Session extends Ledger {
   nowUs = 0
   /** True when this transaction claimed tasks; their claims are synced soon. */
   claimed = false
+  /** Wall clock minus engine clock when all tasks due on the wall clock were reckoned; null: nobody knows. */
+  wallSeen: number | null = null
   private row: StoreRow | null = null
   private lastId = 0
   /** True when this transaction moved the reservation: it must be synced before any number of it gets out. */
@@ -124,6 +126,8 @@ export class Session extends Ledger {
     this.lanes.clear()
     this.woken.clear()
     this.catalog.forget()
+    // What was reckoned anew is undone.
+    this.wallSeen = null
     if (this.db.inTransaction) this.q.rollback.run()
   }
 

@@ -2,6 +2,7 @@
 import type { SimEvent } from '../events.js'
 import type { Plan } from '../plan.js'
 import type { Law, Violation } from './law.js'
+import { back } from './laws/back.js'
 import { budget } from './laws/budget.js'
 import { clockLaw } from './laws/clock.js'
 import { counters } from './laws/counters.js'
@@ -20,7 +21,7 @@ import { World } from './world.js'
 
 export const laws: readonly Law[] = [
   ...[kept, synced, holder, keptLease, newest, lapsed, numbers, budget, suspects, dedup, places, keepsPlace, keys],
-  ...[counters, repeats, stops, clockLaw, finish],
+  ...[counters, repeats, stops, back, clockLaw, finish],
 ]
 
 export interface Judgement {
