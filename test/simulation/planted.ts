@@ -139,6 +139,16 @@ const ofOrder = [
     "a key's width is ignored",
     sqlite('session.js', 'const { width } = this.catalog.policyOf(queue).perKey;', 'const width = 1000;'),
   ),
+  plant(
+    'limit',
+    'a limit forgets what its own transaction has leased',
+    sqlite('limits.js', 's.added(type, figureAt.leased)', '0'),
+  ),
+  plant('limit', 'a full limit lets one more through', {
+    file: 'task/limiter.js',
+    text: 'Math.max(0, ceiling - leased)',
+    by: 'Math.max(1, ceiling - leased)',
+  }),
   plant('dedup', 'the dedup window is ignored', both('endings.js', 'dedupWindowMs > 0 ?', 'dedupWindowMs < 0 ?')),
 ]
 
