@@ -221,8 +221,8 @@ const ofDeaths = [
     'a death is believed after five seconds',
     sqlite(
       'engine.js',
-      'const dead = findDead(workers, session.clock.bootId, liveness);',
-      'const dead = findDead(workers, session.clock.bootId, liveness).filter((row) => session.now - row.aliveAt > 5000);',
+      'findDead(workers, session.clock.bootId, liveness);',
+      'findDead(workers, session.clock.bootId, liveness).filter((row) => session.now - row.aliveAt > 5000);',
     ),
   ),
 ]
