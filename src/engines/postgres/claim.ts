@@ -29,9 +29,10 @@ interface ClaimedRow {
 /**
  * How low the places of a type's ready tasks can be: claims start there, past the entries of tasks long gone that an
  * open snapshot keeps in the index (0.4 ms instead of 5.9 ms and growing). Only a hint: every `everyMs` a claim looks
- * from the start, and a claim that gets less than it asked for looks again.
+ * from the start, so does one that got nothing, and the next one after a claim that got less than it asked for.
  */
 export class Marks {
+  readonly low = Number.MIN_SAFE_INTEGER
   readonly #marks = new Map<number, number>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
 
@@ -52,11 +53,15 @@ export class Marks {
   }
 
   of(types: readonly number[]): number[] {
-    return types.map((type) => this.#marks.get(type) ?? Number.MIN_SAFE_INTEGER)
+    return types.map((type) => this.#marks.get(type) ?? this.low)
   }
 
   raise(type: number, place: number): void {
     this.#marks.set(type, place)
+  }
+
+  forget(types: readonly number[]): void {
+    for (const type of types) this.#marks.delete(type)
   }
 
   /** New ready tasks of these types, each with its lowest new place. */
@@ -124,18 +129,9 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
   const leaseMs = ask.leaseMs ?? s.catalog.policyOf(queue.id).leaseMs
   const from = marks.of(types)
   let rows = await take(s, ask.worker, types, from, want.max, leaseMs)
-  const low = Number.MIN_SAFE_INTEGER
-  if (rows.length < want.max && from.some((mark) => mark !== low)) {
-    const rest = want.max - rows.length
-    const more = await take(
-      s,
-      ask.worker,
-      types,
-      types.map(() => low),
-      rest,
-      leaseMs,
-    )
-    rows = rows.concat(more)
+  if (rows.length === 0 && from.some((mark) => mark !== marks.low)) {
+    const start = types.map(() => marks.low)
+    rows = await take(s, ask.worker, types, start, want.max, leaseMs)
   }
   rows.sort(byPlace)
   const batchName = await s.catalog.batchNames(
@@ -147,6 +143,8 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
     marks.raise(row.type, row.place)
     answer.deliveries.push(delivery(s, row, leaseMs, batchName(row.batch)))
   }
+  // Never more in the same claim: behind what it took may be a suspect, which goes out alone.
+  if (rows.length < want.max) marks.forget(types)
 }
 
 async function take(

@@ -40,7 +40,7 @@ export const newColumns = {
   ...{ dedupKey: 'text', flags: 'smallint', enqueuedAt: 'bigint', headers: 'text', payload: 'text' },
 }
 
-/** How many tasks a claim may take: up to the first suspect, a task with two deaths, and that one alone. */
+/** How many tasks a claim need look at: up to the first suspect, a task with two deaths, and that one alone. */
 const room = (ofTypes: string, max: string) => `room as materialized (
     select case when not exists (select from piecework.task where ${ofTypes} and state = 3 and deaths >= 2)
       then ${max}::bigint
@@ -51,11 +51,15 @@ const room = (ofTypes: string, max: string) => `room as materialized (
 
 // `= any(array(…))` and not a join: the planner takes 10 ids for granted and walks the primary key, where a join with
 // a limit it does not know made it hash the whole table.
-const take = (heads: string) => `update piecework.task task set state = 4, wakeAt = $1, number = number + 1,
+const take = `update piecework.task task set state = 4, wakeAt = $1, number = number + 1,
     spent = spent + 1, fence = greatest(fence + 1, $2), worker = me.id, claimedAt = $3,
     nonce = ('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint
-  from me where task.id = any(array(select id from ${heads}))
+  from me where task.id = any(array(select id from numbered where suspects = 0 or n = 1))
   returning ${claimed}`
+// Of what was locked, in its order, all before the first suspect, or that one alone. `room` is not enough: it counts
+// tasks that others hold by now, or that lie below the mark, and as many behind the suspect took their part.
+const numbered = `numbered as (select id, row_number() over () as n,
+    count(*) filter (where deaths >= 2) over (rows unbounded preceding) as suspects from heads)`
 const me = 'me as materialized (select id from piecework.worker where name = $4 for key share)'
 
 const texts = {
@@ -143,9 +147,9 @@ const texts = {
   lengthenLeases: 'update piecework.task set wakeAt = $1 where state = 4 and wakeAt < $1',
 
   claim: `with ${me}, ${room('type = ($5::int[])[1]', '$7')},
-    heads as materialized (select id from piecework.task where type = ($5::int[])[1] and state = 3
-      and place >= ($6::bigint[])[1] order by place, id limit (select n from room) for update skip locked)
-    ${take('heads')}`,
+    heads as materialized (select id, deaths from piecework.task where type = ($5::int[])[1] and state = 3
+      and place >= ($6::bigint[])[1] order by place, id limit (select n from room) for update skip locked),
+    ${numbered} ${take}`,
   // Heads are chosen without locks first: locking up to the maximum of every type would hide rows nobody takes.
   claimMany: `with ${me}, ${room('type = any($5::int[])', '$7')},
     found as materialized (select head.id, head.place
@@ -153,9 +157,10 @@ const texts = {
         where task.type = want.type and state = 3 and task.place >= want.mark
           order by place, id limit $7::bigint + 32) head
       order by head.place, head.id limit $7::bigint + 32),
-    heads as materialized (select task.id from found join piecework.task task on task.id = found.id where task.state = 3
-      order by found.place, found.id limit (select n from room) for update of task skip locked)
-    ${take('heads')}`,
+    heads as materialized (select task.id, task.deaths from found join piecework.task task on task.id = found.id
+      where task.state = 3
+      order by found.place, found.id limit (select n from room) for update of task skip locked),
+    ${numbered} ${take}`,
   claimedAgain: `select ${claimed} from piecework.task task where id = any($1::bigint[]) and state = 4`,
   // Which of these queues have ready tasks, and when the next one is due: all that those who wait ask together.
   poll: `select format, settings, piecework.now_us() as "nowUs",
