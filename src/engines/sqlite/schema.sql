@@ -165,6 +165,16 @@ create table piecework_audit (
   details text not null
 ) strict;
 
+create table piecework_token (
+  id text primary key,
+  name text not null,
+  hash text not null,
+  scopes text not null,
+  queues text not null,
+  createdAt integer not null,
+  expiresAt integer
+) strict, without rowid;
+
 create index piecework_task_ready on piecework_task (type, place) where state = 3;
 
 create index piecework_task_scheduled on piecework_task (wakeAt) where state = 1;

@@ -1,7 +1,7 @@
 // The tables of a SQLite store and the numbered steps that bring an older file to this version's format.
 
 /** The format this version reads and writes; a file with a higher one is refused (PW_SCHEMA_NEW). */
-export const format = 1
+export const format = 2
 
 /** Step n brings a store from format n-1 to n. Steps never change once released; src names the columns' meaning. */
 export const migrations: readonly { to: number; sql: string }[] = [
@@ -190,6 +190,20 @@ create view piecework_tasks as
   from piecework_task task
   join piecework_type type on type.id = task.type
   join piecework_queue queue on queue.id = task.queue;
+`,
+  },
+  {
+    to: 2,
+    sql: `
+create table piecework_token (
+  id text primary key,            -- the part of a token that is no secret
+  name text not null,             -- whose it is; two of one name may live, so that one can follow the other
+  hash text not null,             -- sha256 of its secret part
+  scopes text not null,           -- JSON
+  queues text not null,           -- JSON: globs
+  createdAt integer not null,     -- wall clock, ms
+  expiresAt integer               -- wall clock, ms; null: never
+) strict, without rowid;
 `,
   },
 ]
