@@ -15,7 +15,20 @@ export type PostgresStore = SqliteStore
 /** Databases whose store is made already, kept for the next test that asks: making one costs 40 statements. */
 const spare = new Map<Server, string[]>()
 
-const tables = ['tally', 'task', 'dead', 'history', 'dedup', 'batch', 'progress', 'member', 'worker', 'lane', 'answer']
+const tables = [
+  'tally',
+  'task',
+  'dead',
+  'history',
+  'dedup',
+  'batch',
+  'progress',
+  'member',
+  'worker',
+  'lane',
+  'answer',
+  'token',
+]
 
 async function freshDatabase(server: Server): Promise<string> {
   const url = spare.get(server)?.pop()

@@ -1,4 +1,4 @@
-// A suspect goes out alone on PostgreSQL also where a claim starts at its mark, and where others hold what is before it.
+// A suspect goes out alone on PostgreSQL: also past the mark of a claim, and where others hold what is before it.
 import { expect, it, onTestFinished } from 'vitest'
 import type { Engine } from '../../dist/engine/contract.js'
 import { engineFor } from '../../dist/engines/open.js'
@@ -34,8 +34,8 @@ it.each([
 ])('alone in its claim, and with it in none: %s', async (_, types) => {
   const { engine } = await withSuspects(12, [5, 6, 9, 10])
   const claims: number[][] = []
-  for (const type of types ?? [null]) {
-    for (let ids = [0]; ids.length > 0; claims.push(ids)) ids = await claimOf(engine, 3, type && [type])
+  for (const type of types?.map((name) => [name]) ?? [null]) {
+    for (let ids = [0]; ids.length > 0; claims.push(ids)) ids = await claimOf(engine, 3, type)
   }
   const given = claims.filter((ids) => ids.length > 0)
   expect(given.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, n) => n + 1))

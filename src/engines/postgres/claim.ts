@@ -1,10 +1,9 @@
 // Hands out ready tasks on PostgreSQL: one statement that skips what others lock, from a remembered place on.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import type { Clock } from '../../ground/clock.js'
-import { answerKeepMs } from '../../task/limits.js'
 import { parseReceipt, receiptText } from '../receipt.js'
-import { taken } from './errors.js'
-import { asWas, clean, type Session } from './session.js'
+import { keep, keptAnswer, requestName } from './answer.js'
+import { asWas, type Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { again } from './turn.js'
 
@@ -84,9 +83,10 @@ interface Kept {
 
 export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Claimed | typeof again> {
   const request = ask.requestId === null ? null : requestName('claim', ask.worker, ask.requestId)
-  if (request !== null) {
-    const [kept] = await s.run<{ answer: string }>(s.q.answerOf, [request, s.now])
-    if (kept) return stillLeased(s, ask, JSON.parse(kept.answer) as Kept)
+  const kept = request === null ? null : await keptAnswer(s, request)
+  if (kept !== null) {
+    const first = await stillLeased(s, ask, JSON.parse(kept) as Kept)
+    if (first.deliveries.length > 0) return first
   }
   if (marks.due()) {
     const { matured, expired } = await sweepDue(s, 200)
@@ -96,25 +96,13 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
   }
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
   for (const want of ask.wants) await claimWant(s, ask, want, marks, answer)
-  if (answer.deliveries.length === 0) {
-    await meet(s, ask.worker)
-    answer.nextDueMs = await nextDueMs(s)
-  }
-  // Who asks again after nothing may get something.
-  if (request !== null && answer.deliveries.length > 0) {
+  if (answer.deliveries.length === 0) answer.nextDueMs = await nextDueMs(s)
+  // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
+  else if (request !== null) {
     const deliveries = answer.deliveries.map(({ receipt, batch }) => [receipt, batch])
-    await keep(s, request, { ...answer, deliveries })
+    await keep(s, request, JSON.stringify({ ...answer, deliveries }), kept)
   }
   return answer
-}
-
-/** Names a call whose answer is kept; two that differ never have one name. */
-export const requestName = (...parts: string[]): string => clean(JSON.stringify(parts))
-
-/** Stores an answer; runs the transaction again when the same request was just answered elsewhere. */
-export async function keep(s: Session, request: string, answer: unknown): Promise<void> {
-  const rows = await s.run(s.q.addAnswer, [request, JSON.stringify(answer), s.now + answerKeepMs, s.now])
-  if (rows.length === 0) throw taken()
 }
 
 async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<void> {
@@ -158,14 +146,12 @@ async function take(
   const statement = types.length === 1 ? s.q.claim : s.q.claimMany
   const values = [s.now + leaseMs, s.nowUs, s.now, worker, types, marks, max]
   const rows = await s.run<ClaimedRow>(statement, values)
-  return rows.length > 0 || !(await meet(s, worker)) ? rows : s.run<ClaimedRow>(statement, values)
-}
-
-/** Nobody may hold a task whom the store does not know; true when it did not know this worker. */
-async function meet(s: Session, worker: string): Promise<boolean> {
-  if ((await s.run(s.q.workerByName, [worker])).length > 0) return false
-  await s.run(s.q.meet, [worker, s.now])
-  return true
+  if (rows.length > 0 || (await s.run(s.q.anyReady, [types])).length === 0) return rows
+  // Nobody may hold a task whom the store does not know, or did not a moment ago; who got nothing leaves no trace.
+  const met = await s.run(s.q.meet, [worker, s.now])
+  const now = await s.run<ClaimedRow>(statement, values)
+  if (now.length === 0 && met.length > 0) await s.run(s.q.leave, [worker])
+  return now
 }
 
 function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | null): ClaimedTask {

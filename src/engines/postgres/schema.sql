@@ -225,6 +225,18 @@ view tasks as
      JOIN piecework.type type ON ((type.id = task.type)))
      JOIN piecework.queue queue ON ((queue.id = task.queue)));
 
+table token (
+  id text not null,
+  name text not null,
+  hash text not null,
+  scopes text not null,
+  queues text not null,
+  createdat bigint not null,
+  expiresat bigint
+);
+
+CREATE UNIQUE INDEX token_pkey ON piecework.token USING btree (id);
+
 table type (
   id integer not null identity,
   queue integer not null,

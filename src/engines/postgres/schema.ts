@@ -198,6 +198,16 @@ create table piecework.audit (
   details text not null
 );
 
+create table piecework.token (
+  id text collate "C" primary key,
+  name text collate "C" not null,
+  hash text not null,
+  scopes text not null,
+  queues text not null,
+  createdAt bigint not null,
+  expiresAt bigint
+);
+
 create view piecework.tasks as
   select task.id, queue.name as queue, type.name as type,
     case task.state when 1 then 'scheduled' when 2 then 'waiting' when 3 then 'ready' when 4 then 'leased' else 'dead'

@@ -231,7 +231,7 @@ const texts = {
   membersOf: `select member.batch, member.identity, member.task from piecework.member member
     join unnest($1::int[], $2::text[]) as given(batch, identity) using (batch, identity)`,
 
-  workerByName: 'select id, proof from piecework.worker where name = $1',
+  anyReady: 'select from piecework.task where type = any($1::int[]) and state = 3 limit 1',
   workerNames: 'select id, name from piecework.worker where id = any($1)',
   workers: `select ${named(['id', 'name', 'host', 'pid', 'bootId', 'proof', 'queues', 'concurrency'])},
     ${named(['busy', 'prefetched', 'aliveAt'])} from piecework.worker order by name`,
@@ -241,7 +241,7 @@ const texts = {
     proof = excluded.proof, queues = excluded.queues, concurrency = excluded.concurrency, busy = excluded.busy,
     prefetched = excluded.prefetched, aliveAt = excluded.aliveAt`,
   meet: `insert into piecework.worker (name, host, pid, bootId, queues, concurrency, busy, prefetched, aliveAt)
-    values ($1, '', 0, '', '[]', 0, 0, 0, $2) on conflict (name) do nothing`,
+    values ($1, '', 0, '', '[]', 0, 0, 0, $2) on conflict (name) do nothing returning id`,
   // A beat that tells nothing new is written seldom: 200 idle workers must not keep the disk busy.
   beat: `with given as (select * from unnest($1::text[], $2::int[], $3::int[]) as given(name, busy, prefetched)),
     written as (update piecework.worker worker set busy = given.busy, prefetched = given.prefetched,
@@ -258,10 +258,15 @@ const texts = {
   answerOf: 'select answer from piecework.answer where request = $1 and endsAt > $2',
   addAnswer: `insert into piecework.answer as kept (request, answer, endsAt) values ($1, $2, $3)
     on conflict (request) do update set answer = excluded.answer, endsAt = excluded.endsAt where kept.endsAt <= $4
-    returning request`,
+    or kept.answer = $5 returning request`,
   setAnswer: 'update piecework.answer set answer = $2 where request = $1',
   pruneAnswers: `delete from piecework.answer where request in (
     select request from piecework.answer where endsAt <= $1 limit 10000 for update skip locked)`,
+  tokens: `select ${named(['id', 'name', 'hash', 'scopes', 'queues', 'createdAt', 'expiresAt'])} from piecework.token
+    order by name, createdAt, id`,
+  addToken: `insert into piecework.token (id, name, hash, scopes, queues, createdAt, expiresAt)
+    values ($1, $2, $3, $4, $5, $6, $7)`,
+  dropToken: 'delete from piecework.token where id = $1',
   addAudit: 'insert into piecework.audit (at, actor, action, subject, details) values ($1, $2, $3, $4, $5)',
 
   // Everything a sweep must know to see that it has nothing to do.
