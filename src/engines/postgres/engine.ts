@@ -252,6 +252,7 @@ class PostgresEngine implements Engine {
       before: (link) => nameTypes(link, this.q, this.catalog, wanted.splice(0)),
       work: (s) => amend(s, filter, change, actor, { ...bounds, wanted }),
       items: bounds.max,
+      long: true,
     })
   }
 
@@ -289,7 +290,7 @@ class PostgresEngine implements Engine {
   private async migrateOver(links: Links, dryRun: boolean, create: boolean): Promise<string[]> {
     const { schema } = this
     try {
-      return await links.use((link) => migrateStore(link, { schema, name: links.name, dryRun, create }))
+      return await links.use((link) => migrateStore(link, { schema, name: links.name, dryRun, create }), true)
     } catch (error) {
       throw translated(error, links.name)
     }
@@ -309,14 +310,14 @@ class PostgresEngine implements Engine {
     const { links } = this.use()
     try {
       return await links.use(async (link) => {
-        const begin = () => link.say('begin isolation level repeatable read read only')
+        const begin = () => link.begin('isolation level repeatable read read only')
         const [, row] = await link.all([begin, () => enter(link, this.q)])
         const { nowUs, settings } = row as { nowUs: number; settings: number }
         await this.catalog.validFor(settings, link)
         const answer = await work(this.session(link, nowUs, false))
         await link.say('commit')
         return answer
-      })
+      }, true)
     } catch (error) {
       throw translated(error, links.name)
     }
