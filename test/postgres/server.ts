@@ -62,22 +62,13 @@ async function run(settings: readonly string[]): Promise<Running> {
   await embedded.initialise()
   await embedded.start()
   const urlOf = (name: string) => `postgres://postgres:password@127.0.0.1:${port}/${name}`
-  const sql = async <Row>(url: string, text: string, values: unknown[] = []) => {
-    const client = new pg.Client({ connectionString: url })
-    await client.connect()
-    try {
-      return (await client.query(text, values)).rows as Row[]
-    } finally {
-      await client.end()
-    }
-  }
   let databases = 0
   return {
     port,
-    sql,
+    sql: sqlAt,
     async database() {
       const name = `work${++databases}`
-      await sql(urlOf('postgres'), `create database ${name}`)
+      await sqlAt(urlOf('postgres'), `create database ${name}`)
       return urlOf(name)
     },
     async stop(how) {
@@ -91,6 +82,21 @@ async function run(settings: readonly string[]): Promise<Running> {
       await embedded.stop()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** Runs SQL at this URL. */
+export async function sqlAt<Row = Record<string, unknown>>(
+  url: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(text, values)).rows as Row[]
+  } finally {
+    await client.end()
   }
 }
 
