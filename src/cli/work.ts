@@ -7,6 +7,7 @@ import { shown } from '../task/limits.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Gate } from './gate.js'
 import { Launch } from './launch.js'
+import { Order } from './order.js'
 import { errorText, exitOf, type Output, warningText } from './print.js'
 import { Progress, stderrScreen } from './progress.js'
 import { Results } from './results.js'
@@ -105,13 +106,13 @@ function callerFor(
   hopeless: (error: PieceworkError) => void,
 ): Caller {
   const silent = new Progress(store.clock, stderrScreen, () => Promise.reject(new Error('never asked')))
-  const options = { keepOrder: false, tag: false, folder: null, log: null, quiet: false, heldMax: 0 }
+  const options = { tag: false, folder: null, log: null, quiet: false }
   const gate = new Gate(store.clock, concurrency * queues.length, null)
   return new Caller(
     new Launch(store.clock, concurrency * queues.length),
     manner,
     gate,
-    new Results(options, output, silent),
+    new Results(options, output, silent, new Order(store.clock, null)),
     { hopeless, ended() {} },
   )
 }

@@ -29,6 +29,11 @@ export const errorTable = {
     why: 'No task was ever enqueued into it, or it was forgotten.',
     cure: 'Check the name; `piecework batch list` lists the batches.',
   },
+  PW_BATCH_UNORDERED: {
+    meaning: 'The outputs of this batch cannot be kept in order.',
+    why: 'Its items were enqueued by a run without --keep-order, and some of them are still there.',
+    cure: 'Leave --keep-order out, or say --batch NAME for a batch of its own, or --new to begin this one anew.',
+  },
   PW_BUG: {
     meaning: 'A check inside piecework failed.',
     why: 'Our own code met a state that it holds to be impossible.',
