@@ -146,7 +146,7 @@ export const errorTable = {
   PW_JSON_INVALID: {
     meaning: 'A payload is not valid JSON text.',
     why: 'The text given could not be read as one JSON value.',
-    cure: 'Correct the text at the offset named, or say --text when a plain string is meant.',
+    cure: 'Correct it there. Plain texts are meant? `enqueue --text` takes them as arguments, --format lines as input.',
   },
   PW_LEASE_LOST: {
     meaning: 'This delivery no longer holds its task.',
