@@ -57,33 +57,49 @@ export const policyDefaults: Policy = {
   resultKeepMs: 0,
 }
 
-const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
+/** A number of a setting; its refusal says what it has to be. */
+function whole(min: number, max: number, what = 'a whole number', none = '') {
+  const wanted = `it must be ${what} from ${min} to ${max}${none}`
+  return v.pipe(v.number(wanted), v.integer(wanted), v.minValue(min, wanted), v.maxValue(max, wanted))
+}
+const ms = (min: number, max: number, none = '') => whole(min, max, 'whole milliseconds', none)
+const orNone = ', or null for none (command line: none)'
+function oneOf<const Words extends readonly string[]>(...words: Words) {
+  return v.picklist(words, `it must be ${words.map((word) => JSON.stringify(word)).join(' or ')}`)
+}
 const day = 86_400_000
 
+const factor = 'it must be a number from 1 to 100'
 const policySchema = v.strictObject({
-  leaseMs: v.optional(whole(100, 43_200_000)),
-  timeoutMs: v.optional(v.nullable(whole(1, 365 * day))),
-  deliveriesMax: v.optional(v.nullable(whole(1, 1_000_000))),
+  leaseMs: v.optional(ms(100, 43_200_000)),
+  timeoutMs: v.optional(v.nullable(ms(1, 365 * day, orNone))),
+  deliveriesMax: v.optional(v.nullable(whole(1, 1_000_000, undefined, orNone))),
   releasesMax: v.optional(whole(0, 1_000_000_000)),
   backoff: v.optional(
-    v.strictObject({
-      baseMs: v.optional(whole(0, 30 * day)),
-      factor: v.optional(v.pipe(v.number(), v.minValue(1), v.maxValue(100))),
-      maxMs: v.optional(whole(0, 365 * day)),
-      jitter: v.optional(v.picklist(['full', 'none'])),
-    }),
+    v.strictObject(
+      {
+        baseMs: v.optional(ms(0, 30 * day)),
+        factor: v.optional(v.pipe(v.number(factor), v.minValue(1, factor), v.maxValue(100, factor))),
+        maxMs: v.optional(ms(0, 365 * day)),
+        jitter: v.optional(oneOf('full', 'none')),
+      },
+      'it has parts: baseMs, factor, maxMs, jitter (command line: backoff.base=1s)',
+    ),
   ),
-  headStartMs: v.optional(whole(0, 30 * day)),
+  headStartMs: v.optional(ms(0, 30 * day)),
   perKey: v.optional(
-    v.strictObject({
-      width: v.optional(whole(1, 1000)),
-      fair: v.optional(v.literal(false)),
-      onDead: v.optional(v.picklist(['continue', 'hold'])),
-    }),
+    v.strictObject(
+      {
+        width: v.optional(whole(1, 1000)),
+        fair: v.optional(v.literal(false, 'this version has no fair shares: it must be false')),
+        onDead: v.optional(oneOf('continue', 'hold')),
+      },
+      'it has parts: width, fair, onDead (command line: per-key.width=4)',
+    ),
   ),
-  dedupWindowMs: v.optional(whole(0, 365 * day)),
+  dedupWindowMs: v.optional(ms(0, 365 * day)),
   // Results come with a later version; until then nothing may seem to keep them.
-  resultKeepMs: v.optional(v.literal(0)),
+  resultKeepMs: v.optional(v.literal(0, 'this version keeps no results: it must be 0')),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
@@ -97,23 +113,30 @@ export type PolicyPatch = {
 export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
   const known = Object.keys(policyDefaults)
   for (const field of Object.keys(patch)) {
-    if (known.includes(field) || patch[field] === undefined) continue
-    const near = closest(field, known)
-    throw new PieceworkError(
-      'PW_OPTION_UNKNOWN',
-      `A queue has no setting "${field}".${near ? ` Did you mean "${near}"?` : ` It has: ${known.join(', ')}.`}`,
-      { field },
-    )
+    if (!known.includes(field) && patch[field] !== undefined) throw noSetting('A queue', field, known)
   }
   const result = v.safeParse(policySchema, patch)
   if (!result.success) {
     const issue = result.issues[0]
-    const path = issue.path?.map((step) => String(step.key)).join('.') ?? ''
-    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, {
-      field: path,
-    })
+    const steps = issue.path?.map((step) => String(step.key)) ?? []
+    const path = steps.join('.')
+    const [outer = '', inner = ''] = steps
+    // What a strict object says of a member that it does not have.
+    if (issue.expected === 'never') {
+      const known = Object.keys(policyDefaults[outer as 'backoff' | 'perKey'])
+      throw new PieceworkError('PW_OPTION_INVALID', noSetting(outer, inner, known).message, { field: path })
+    }
+    const value = typeof issue.input === 'object' && issue.input ? JSON.stringify(issue.input) : shown(issue.input)
+    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${value}; ${issue.message}.`, { field: path })
   }
   return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
+}
+
+/** The refusal of a setting that `owner` does not have, with those it has. */
+export function noSetting(owner: string, field: string, known: readonly string[]): PieceworkError {
+  const near = closest(field, known)
+  const hint = near ? `Did you mean "${near}"?` : `It has: ${known.join(', ')}.`
+  return new PieceworkError('PW_OPTION_UNKNOWN', `${owner} has no setting "${field}". ${hint}`, { field })
 }
 
 /** A stored layer; fields that another version wrote and this one cannot read count as not set. */

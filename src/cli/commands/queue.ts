@@ -8,7 +8,7 @@ import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
 import { queueNamed } from '../names.js'
 import { oneLine, table } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
-import { fieldNamed, patchOf } from '../settings.js'
+import { fieldsOf, patchOf } from '../settings.js'
 import { type Store, withStore } from '../store.js'
 
 export function queueCommand(program: Command): void {
@@ -75,14 +75,15 @@ const setAct: Act = async (context, [name, settings], options) => {
   })
 }
 
-const unset: Act = (context, [name, fields], options) =>
-  onQueue(context, name, async (store, { name: queue }) => {
-    const named = (fields as string[]).map((field) => fieldNamed(field))
-    const layer = named.length === 0 ? { operator: null } : { unset: named }
+const unset: Act = async (context, [name, given], options) => {
+  const fields = fieldsOf(given as string[])
+  return onQueue(context, name, async (store, { name: queue }) => {
+    const layer = fields.length === 0 ? { operator: null } : { unset: fields }
     const patch = { ...layer, force: options.force === true }
     const { engine, connection } = store
     await told(context, (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord)
   })
+}
 
 const paused = (value: boolean, ...[context, [name]]: Parameters<Act>) =>
   onQueue(context, name, async (store, { name: queue }) => {
