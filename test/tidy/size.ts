@@ -123,7 +123,7 @@ const floorSize: Rule = {
     })
   },
   bad: [
-    file('src/task/a.ts', lines(300, 'a()')),
+    file('src/task/a.ts', lines(400, 'a()')),
     file('src/task/b.ts', lines(201, '// b\nb()')),
     file('src/engines/mysql/a.ts', 'a()'),
   ],
