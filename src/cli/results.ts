@@ -1,5 +1,16 @@
 // Passes on what COMMANDs wrote: to stdout whole, to files, to the --joblog, to stderr, each delivery in one piece.
-import { appendFileSync, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  appendFileSync,
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { PieceworkError } from '../ground/errors.js'
@@ -47,17 +58,11 @@ export class Results {
   readonly #output: Output
   readonly #progress: Progress
 
-  /** Throws PW_USAGE when a place for files cannot be written, before anything runs. */
   constructor(options: ResultOptions, output: Output, progress: Progress, order: Order) {
     this.#options = options
     this.#output = output
     this.#progress = progress
     this.order = order
-    filed('--results', () => options.folder !== null && mkdirSync(options.folder, { recursive: true }))
-    filed('--joblog', () => {
-      if (options.log === null || (existsSync(options.log) && statSync(options.log).size > 0)) return
-      writeFileSync(options.log, logHead)
-    })
   }
 
   /**
@@ -123,6 +128,24 @@ export class Results {
     for await (const piece of ended.stdout.pieces()) appendFileSync(join(place, '.stdout'), piece)
     renameSync(join(place, '.stdout'), join(place, 'stdout'))
   }
+}
+
+/** Makes the places for files; throws PW_USAGE when one cannot be written, before anything is stored or runs. */
+export function makePlaces({ folder, log }: ResultOptions): void {
+  filed('--results', () => {
+    if (folder === null) return
+    mkdirSync(folder, { recursive: true })
+    accessSync(folder, constants.W_OK | constants.X_OK)
+  })
+  filed('--joblog', () => {
+    if (log === null) return
+    const fd = openSync(log, 'a')
+    try {
+      if (fstatSync(fd).size === 0) writeSync(fd, logHead)
+    } finally {
+      closeSync(fd)
+    }
+  })
 }
 
 function filed(option: string, make: () => unknown): void {

@@ -224,6 +224,7 @@ class Session {
       this.#tell(`piecework: ${what}: those items were given back and run again, to keep the order`)
     }
     if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
+    this.#output.did(`${batch.done} of ${batch.total} done, ${batch.dead} dead`)
     if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
     else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again))
     if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit

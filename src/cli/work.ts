@@ -1,9 +1,10 @@
 // Works on queues until told to stop or nothing is left: the workers of one process, their signals and their end.
+import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { errorTable, PieceworkError } from '../ground/errors.js'
+import { planHandlers } from '../queue/handlers.js'
 import type { Worker } from '../queue/seam.js'
 import type { Handler } from '../task/handler.js'
-import { shown } from '../task/limits.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Gate } from './gate.js'
 import { Launch } from './launch.js'
@@ -32,19 +33,29 @@ export interface Shift {
   stop(): void
 }
 
-/** The default export of a handler file; throws PW_HANDLER_INVALID. */
+/** The default export of a handler file; throws PW_HANDLER_UNREADABLE, PW_HANDLER_INVALID. */
 export async function handlerIn(file: string): Promise<Handler<unknown>> {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  if (!stat?.isFile()) {
+    const why = stat === undefined ? 'does not exist' : 'is no file'
+    throw new PieceworkError('PW_HANDLER_UNREADABLE', `${file} ${why}.`, { file })
+  }
   let loaded: { default?: unknown }
   try {
     loaded = await import(pathToFileURL(file).href)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new PieceworkError('PW_HANDLER_INVALID', `${file} cannot be loaded: ${why}`, { file }, { cause: error })
+    const text = `${file} cannot be loaded: ${why}`
+    throw new PieceworkError('PW_HANDLER_UNREADABLE', text, { file }, { cause: error })
   }
   const handler = loaded.default
-  if (typeof handler === 'function' || (typeof handler === 'object' && handler !== null))
-    return handler as Handler<unknown>
-  throw new PieceworkError('PW_HANDLER_INVALID', `The default export of ${file} is ${shown(handler)}.`, { file })
+  try {
+    planHandlers(handler, null, undefined)
+  } catch (error) {
+    const why = (error as Error).message
+    throw new PieceworkError('PW_HANDLER_INVALID', `The default export of ${file}: ${why}`, { file }, { cause: error })
+  }
+  return handler as Handler<unknown>
 }
 
 /** Starts the workers; the store stays open until `ended` has resolved. */

@@ -14,6 +14,7 @@ import { type Format, formatOf, formats } from '../items.js'
 import { quoted, template } from '../placeholders.js'
 import { type Act, acts, type Context } from '../program.js'
 import type { Again } from '../report.js'
+import { makePlaces } from '../results.js'
 import { type RunPlan, runBatch } from '../run.js'
 import { fileOf, withStore } from '../store.js'
 import { choice, duration, whole } from '../values.js'
@@ -82,6 +83,7 @@ const act: Act = async (context, args, options) => {
   const input = await openInput(given.input ?? null, { format, skipInvalid, store, clock: systemClock })
   if (given.dryRun === true) return dryRun(context, manner, input)
   plan.run.input = input.name
+  makePlaces(plan.results)
   return withStore(context.url, { create: true }, (opened) => runBatch(opened, plan, input, context.output))
 }
 
