@@ -131,6 +131,10 @@ describe('task', () => {
     expect((await run(['task', 'cancel', 'q', '--id', task?.id, '--json'])).json()).toEqual([
       { cancelled: 1, asked: 0 },
     ])
+    const unsaid = await run(['task', 'cancel', 'q', '--all', '--json'])
+    expect([unsaid.code, JSON.parse(unsaid.stderr).error.code]).toEqual([2, 'PW_UNCONFIRMED'])
+    const counted = await run(['task', 'cancel', 'q', '--state', 'scheduled', '--dry-run', '--json'])
+    expect(counted.json()).toEqual([{ cancelled: 2, asked: 0, dryRun: true }])
     expect((await run(['task', 'cancel', 'q', '--state', 'scheduled', '--json'])).json()).toEqual([
       { cancelled: 2, asked: 0 },
     ])
