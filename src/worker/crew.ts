@@ -34,6 +34,8 @@ export interface CrewPorts {
   readonly pace: Pace
   readonly desk: LeaseDesk
   readonly alone: Alone
+  /** Handlers that have done their work and only wait: they take no slot. */
+  readonly parked: () => number
   /** There may be room for more tasks. */
   readonly hungry: () => void
   /** Something is to be checked at this instant of the monotonic clock. */
@@ -54,6 +56,8 @@ export class Crew implements Neighbour {
   #hung = 0
   /** What was claimed ahead found no slot: how fast the slots come free is not known until one does. */
   #misjudged = false
+  /** What was claimed last is under a limit: nothing of it is claimed ahead of need. */
+  #limited = false
   #paused = false
   #closed = false
   #pumping = false
@@ -80,19 +84,23 @@ export class Crew implements Neighbour {
     return this.#hung >= this.#ports.concurrency
   }
 
+  get #slots(): number {
+    return this.#ports.concurrency + this.#ports.parked()
+  }
+
   get #buffered(): number {
     return this.#waiting.length - this.#head
   }
 
   /** How many tasks to claim now; 0 for none. */
   demand(): number {
-    const { concurrency, prefetch, pace, settler, shift } = this.#ports
+    const { prefetch, pace, settler, shift } = this.#ports
     if (this.#closed || this.#paused || this.hung || settler.unanswered >= unansweredMax) return 0
-    const free = concurrency - this.#running.length
+    const free = this.#slots - this.#running.length
     const buffered = this.#buffered
     const now = shift.clock.monotonicMs()
     const adaptive = () => (this.#misjudged ? 0 : pace.ahead(this.#running, free, now))
-    const ahead = prefetch === 'adaptive' ? adaptive() : prefetch
+    const ahead = this.#limited ? 0 : prefetch === 'adaptive' ? adaptive() : prefetch
     const need = free + ahead - buffered
     // While what waits fills all slots, small top-ups would only cost claims.
     return buffered > 0 && buffered >= free && need * 2 <= ahead ? 0 : Math.max(0, need)
@@ -103,6 +111,7 @@ export class Crew implements Neighbour {
     const { shift, heartbeat, prefetch, pace } = this.#ports
     const now = shift.clock.monotonicMs()
     const stuckAt = now + Math.max(stuckMsMax, 8 * pace.claimMs)
+    this.#limited = tasks.some((task) => task.limited)
     for (const task of tasks) {
       const patient = prefetch !== 'adaptive' || task.deaths >= suspectDeaths
       const overdueAt = patient ? Number.POSITIVE_INFINITY : stuckAt
@@ -148,7 +157,7 @@ export class Crew implements Neighbour {
 
   /** Aborts what ran too long, saves or aborts what loses its lease; answers when to look again. */
   check(): number {
-    const { shift, desk, concurrency } = this.#ports
+    const { shift, desk } = this.#ports
     const now = shift.clock.monotonicMs()
     let nextAt = Number.POSITIVE_INFINITY
     for (const run of [...this.#running]) {
@@ -158,7 +167,7 @@ export class Crew implements Neighbour {
       else nextAt = Math.min(nextAt, run.overdueAt, run.endsAt)
     }
     const oldest = this.#waiting[this.#head]
-    if (!oldest || this.#running.length < concurrency) return nextAt
+    if (!oldest || this.#running.length < this.#slots) return nextAt
     const backAt = this.#backAt(oldest.heldAt)
     if (now < backAt) return Math.min(nextAt, backAt)
     this.#misjudged = true
@@ -253,7 +262,7 @@ export class Crew implements Neighbour {
     if (this.#pumping) return false
     this.#pumping = true
     let now = from
-    while (this.#buffered > 0 && !this.#paused && this.#running.length < this.#ports.concurrency) {
+    while (this.#buffered > 0 && !this.#paused && this.#running.length < this.#slots) {
       if (now > this.#turnEndsAt) break
       const run = this.#waiting[this.#head++] as Run
       if (this.#buffered === 0) {

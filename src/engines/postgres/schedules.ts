@@ -13,6 +13,7 @@ import {
   scheduleUnknown,
   timingOf,
 } from '../schedules.js'
+import { audit } from './audit.js'
 import { enqueue, unprepared } from './enqueue.js'
 import { asWas, clean, type Session } from './session.js'
 import { again } from './turn.js'
@@ -42,19 +43,16 @@ const read = async (s: Session, statement: Parameters<Session['run']>[0], values
     settings: asWas(row.settings),
   }))
 
-/** Writes the audit row of an act. */
-type Audit = (action: string, subject: string, details: Patch) => void
-
 /** Sets a schedule or, with null, removes it; answers its record. */
 export async function configureSchedule(
   s: Session,
   text: string,
   patch: Patch | null,
-  by: { audit: Audit; unnamed: Unnamed },
+  by: { actor: string; unnamed: Unnamed },
 ): Promise<ScheduleRecord | typeof again> {
   const { queueName, name } = scheduleNamed(text)
   const subject = `${queueName}/${name}`
-  if (patch === null) return remove(s, queueName, name, by.audit)
+  if (patch === null) return remove(s, queueName, name, by.actor)
   checkTiming(patch)
   by.unnamed.push(...unprepared(s.catalog, [{ ...(patch.task as ScheduleTask), queue: queueName }]))
   if (by.unnamed.length > 0) return again
@@ -70,17 +68,17 @@ export async function configureSchedule(
     const made = await s.run(s.q.putSchedule, [queue, clean(name), clean(settings), nextAt, lastAt, before === null])
     // Somebody else made it since we looked: what it is now decides.
     if (made.length === 0) return again
-    by.audit('set schedule', subject, timingOf(settings))
+    audit(s, by.actor, 'set schedule', subject, timingOf(settings))
   }
   return scheduleRecord({ queue, name, ...row }, queueName)
 }
 
-async function remove(s: Session, queueName: string, name: string, audit: Audit): Promise<ScheduleRecord> {
+async function remove(s: Session, queueName: string, name: string, actor: string): Promise<ScheduleRecord> {
   const queue = s.catalog.queue(queueName)
   const row = queue ? await lock(s, queue.id, name) : null
   if (!row) throw scheduleUnknown(queueName, name)
   await s.run(s.q.dropSchedule, [row.queue, clean(name)])
-  audit('remove schedule', `${queueName}/${name}`, timingOf(row.settings))
+  audit(s, actor, 'remove schedule', `${queueName}/${name}`, timingOf(row.settings))
   return scheduleRecord(row, queueName)
 }
 

@@ -1,6 +1,7 @@
 // The names of queues, types and batches as this connection knows them, and how new ones are made.
+import type { LimitRow } from '../limits.js'
 import type { QueueRow } from '../named.js'
-import { Names, type RouteRow, type TypeRow } from '../names.js'
+import { Names, type Tables, type TypeRow } from '../names.js'
 import type { Statements } from './statements.js'
 
 /** `settings` in the store's row rises with every change, so a stale cache is noticed. */
@@ -15,8 +16,9 @@ export class Catalog extends Names {
 
   validFor(settings: number): void {
     if (settings === this.settings) return
-    const routes = this.q.routes.all() as RouteRow[]
-    this.keep(this.q.queues.all() as QueueRow[], this.q.types.all() as TypeRow[], routes)
+    const { queues, types, limits, routes } = this.q
+    const tables = { queues: queues.all(), types: types.all(), limits: limits.all(), routes: routes.all() }
+    this.keep(tables as unknown as Tables)
     this.settings = settings
   }
 
@@ -57,6 +59,12 @@ export class Catalog extends Names {
     this.q.setType.run(row.pausedAt, row.id)
     this.changed = true
     this.keepType(row)
+  }
+
+  /** After a change of this transaction to the limits. */
+  reloadLimits(): void {
+    this.keepLimits(this.q.limits.all() as LimitRow[])
+    this.changed = true
   }
 
   /** Notes that the type's tasks are no longer claimed in the order they became due. */

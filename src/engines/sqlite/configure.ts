@@ -1,6 +1,7 @@
 // Makes, changes and removes named things: queues with their policy layers, batches, tokens; each with its audit row.
 import type { Kind, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord, RouteRecord, TokenRecord } from '../../task/records.js'
+import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
@@ -16,6 +17,8 @@ import {
 import type { TypeRow } from '../names.js'
 import { refuseCircle, routeNamed, routeRecord, routeUnknown, targetOf } from '../routes.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
+import { audit } from './audit.js'
+import { configureLimit, ensureOwnLimit } from './limits.js'
 import { configureSchedule } from './schedules.js'
 import type { Session } from './session.js'
 
@@ -24,14 +27,11 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
   if (kind === 'batch')
     return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
+  if (kind === 'limit') return { ...configureLimit(s, name, patch, actor) }
   if (kind === 'token') return { ...configureToken(s, name, patch as TokenPatch | null, actor) }
   if (kind === 'route') return { ...configureRoute(s, name, patch, actor) }
-  if (kind === 'schedule') return { ...configureSchedule(s, name, patch, (...what) => audit(s, actor, ...what)) }
+  if (kind === 'schedule') return { ...configureSchedule(s, name, patch, actor) }
   throw cannotConfigure(kind, patch)
-}
-
-export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
-  s.q.addAudit.run(Math.round(s.clock.wallMs()), actor, action, subject, JSON.stringify(details))
 }
 
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
@@ -40,6 +40,9 @@ function configureQueue(s: Session, name: string, patch: Patch, actor: string): 
   if (changesOrder(before, row)) refuseReorder(before, row, patch, s.q.keyedOf.get(row.id) !== undefined)
   if (difference !== null) {
     s.catalog.setQueue(row)
+    refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)
+    ensureOwnLimit(s, row)
+    s.wakeTypes([...s.catalog.typesOf(row.id)].map((type) => type.id))
     audit(s, actor, 'configure queue', name, difference)
   }
   return queueRecord(row, s.wallShift)

@@ -7,6 +7,7 @@ import { batchSealed } from '../named.js'
 import type { TypeRow } from '../names.js'
 import { code, dropsAtDeadline, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
+import { wallShiftNow } from './wall.js'
 
 export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
   const answers: Enqueued[] = []
@@ -47,7 +48,7 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
 
 function insert(s: Session, task: NewTask, id: number, type: TypeRow, batch: number | null): State {
   const { queue } = type
-  const wallShift = task.dueAt === undefined ? 0 : s.wallShift
+  const wallShift = task.dueAt === undefined ? 0 : wallShiftNow(s)
   const from = arrivalOf(task, s.now, wallShift, s.catalog.policyOf(queue).headStartMs)
   if (from.priority !== 0) s.catalog.mix(type.id)
   s.q.insert.run(

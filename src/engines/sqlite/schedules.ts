@@ -11,6 +11,7 @@ import {
   scheduleUnknown,
   timingOf,
 } from '../schedules.js'
+import { audit } from './audit.js'
 import { enqueue } from './enqueue.js'
 import type { Session } from './session.js'
 
@@ -31,11 +32,8 @@ function fire(s: Session, rows: readonly ScheduleRow[], max: number): void {
   }
 }
 
-/** Writes the audit row of an act. */
-type Audit = (action: string, subject: string, details: Patch) => void
-
 /** Sets a schedule or, with null, removes it; answers its record. */
-export function configureSchedule(s: Session, text: string, patch: Patch | null, by: Audit): ScheduleRecord {
+export function configureSchedule(s: Session, text: string, patch: Patch | null, actor: string): ScheduleRecord {
   const { queueName, name } = scheduleNamed(text)
   const subject = `${queueName}/${name}`
   const known = s.catalog.queue(queueName)
@@ -44,7 +42,7 @@ export function configureSchedule(s: Session, text: string, patch: Patch | null,
     const row = find()
     if (!row) throw scheduleUnknown(queueName, name)
     s.q.dropSchedule.run(row.queue, name)
-    by('remove schedule', subject, timingOf(row.settings))
+    audit(s, actor, 'remove schedule', subject, timingOf(row.settings))
     return scheduleRecord(row, queueName)
   }
   const now = wallNow(s)
@@ -55,7 +53,7 @@ export function configureSchedule(s: Session, text: string, patch: Patch | null,
   const queue = s.catalog.ensureQueue(queueName, s.now).id
   if (changed) {
     s.q.putSchedule.run(queue, name, row.settings, row.nextAt, row.lastAt)
-    by('set schedule', subject, timingOf(row.settings))
+    audit(s, actor, 'set schedule', subject, timingOf(row.settings))
   }
   return scheduleRecord({ queue, name, ...row }, queueName)
 }
