@@ -215,8 +215,8 @@ const ofDeaths = [
     'a death is believed after five seconds',
     sqlite(
       'engine.js',
-      'const dead = findDead(workers, session.clock.bootId, liveness);',
-      'const dead = findDead(workers, session.clock.bootId, liveness).filter((row) => session.now - row.aliveAt > 5000);',
+      'const dead = findDead(workers, session.clock.bootId',
+      'const dead = findDead(workers.filter((row) => session.now - row.aliveAt > 5000), session.clock.bootId',
     ),
   ),
 ]
