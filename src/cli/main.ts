@@ -11,8 +11,10 @@ import { migrateCommand } from './commands/migrate.js'
 import { planCommand } from './commands/plan.js'
 import { queueCommand } from './commands/queue.js'
 import { runCommand } from './commands/run.js'
+import { serveCommand } from './commands/serve.js'
 import { statusCommand } from './commands/status.js'
 import { taskCommand } from './commands/task.js'
+import { tokenCommand } from './commands/token.js'
 import { versionCommand, versionOf } from './commands/version.js'
 import { workCommand } from './commands/work.js'
 import { errorText, exitOf, warningText } from './print.js'
@@ -30,6 +32,8 @@ const commands = [
   batchCommand,
   auditCommand,
   migrateCommand,
+  serveCommand,
+  tokenCommand,
   planCommand,
   explainCommand,
   versionCommand,

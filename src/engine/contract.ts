@@ -56,7 +56,8 @@ export interface Swept {
 export type Patch = Record<string, unknown> // queue: { code, operator, unset, paused }; batch: { sealed, info }
 /** `proof`: every figure beside a full count, in one snapshot (P12). */
 export type Kind =
-  | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'type' | 'task' | 'history' | 'worker' | 'audit' | 'proof'
+  | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'token' | 'type' | 'task' | 'history' | 'worker' | 'audit'
+  | 'proof'
 /** Fields that are left out match everything; those given must all match. */
 export interface Filter {
   ids?: readonly string[] | undefined; queue?: string | undefined; type?: string | undefined; key?: string | undefined
@@ -79,6 +80,7 @@ export interface Traits {
   liveness: 'lock' | 'lease' // how a worker's death is known
   wake: 'push' | 'poll'
   threads: boolean // descriptor() opens in a thread or process
+  sweeps: 'clients' | 'store' // who has to call sweep: every open connection, or nobody
 }
 /** Plain data that reopens the same store elsewhere; null when the store lives in this process only. */
 export type Descriptor = { engine: string; [field: string]: unknown }
@@ -90,11 +92,11 @@ export interface Engine {
   /** Brings the store to this version's format; answers the statements; `dryRun` only lists them. */
   migrate(dryRun: boolean): Promise<string[]>
   descriptor(): Descriptor | null
-  /** The same requestId within 10 min gives the same answers. A `tx` is the caller's own transaction. */
+  /** The same requestId within 10 min: the same answers, or PW_REQUEST_CHANGED for other tasks. `tx`: the caller's. */
   enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]>
-  /** At most `max` of each want, lowest place first. The same requestId gives the same deliveries while leased. */
+  /** At most `max` of each want, lowest place first. The same requestId: the same deliveries while one is leased. */
   claim(ask: ClaimAsk): Promise<Claimed>
-  /** The same (worker, flush) gives the stored outcomes. Inside a `tx` a stale receipt throws PW_LEASE_LOST. */
+  /** (worker, flush) is a requestId to it. Inside a `tx` a stale receipt throws PW_LEASE_LOST. */
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]>
   /** New lease lengths from now; may shorten. */
   extend(

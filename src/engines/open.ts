@@ -7,11 +7,12 @@ import { PieceworkError } from '../ground/errors.js'
 import { shown } from '../task/limits.js'
 import { type PostgresOptions, postgresEngine } from './postgres/engine.js'
 import type { ClientPool } from './postgres/link.js'
+import { type RemoteOptions, remoteEngine } from './remote/engine.js'
 import type { SqliteOptions } from './sqlite/engine.js'
 import { sqliteEngine } from './sqlite/engine.js'
 
 /** How a store is opened; every field has a default. */
-export interface OpenOptions extends SqliteOptions, PostgresOptions {
+export interface OpenOptions extends SqliteOptions, PostgresOptions, RemoteOptions {
   clock?: Clock | undefined
   random?: Random | undefined
 }
@@ -20,7 +21,7 @@ export interface OpenOptions extends SqliteOptions, PostgresOptions {
 export const engineOver = (pool: ClientPool, options: OpenOptions = {}): Engine =>
   postgresEngine({ pool }, ports(options), options)
 
-/** The engine for a URL (`sqlite:FILE`, `sqlite::memory:`, `postgres://…`), not yet open; throws PW_ENGINE_UNKNOWN. */
+/** The engine for a URL (`sqlite:FILE`, `postgres://…`, `http://HOST`), not yet open; throws PW_ENGINE_UNKNOWN. */
 export function engineFor(url: string, options: OpenOptions = {}): Engine {
   const scheme = /^([a-z+]+):/.exec(url)?.[1]
   if (scheme === 'sqlite') {
@@ -34,6 +35,7 @@ export function engineFor(url: string, options: OpenOptions = {}): Engine {
     return sqliteEngine(file, ports(options), options)
   }
   if (scheme === 'postgres' || scheme === 'postgresql') return postgresEngine({ url }, ports(options), options)
+  if (scheme === 'http' || scheme === 'https') return remoteEngine(url, ports(options), options)
   throw new PieceworkError('PW_ENGINE_UNKNOWN', `${shown(url)} is no URL of an engine this version has.`, { url })
 }
 
@@ -41,6 +43,10 @@ export function engineFor(url: string, options: OpenOptions = {}): Engine {
 export function engineFrom(descriptor: Descriptor, options: OpenOptions = {}): Engine {
   const { engine, url } = descriptor
   if (engine === 'postgres') return postgresEngine({ url: String(url) }, ports(options), { ...options, ...descriptor })
+  if (engine === 'remote') {
+    const token = (descriptor.token as string | null) ?? undefined
+    return remoteEngine(String(url), ports(options), { token })
+  }
   return sqliteEngine(String(descriptor.file), ports(options), { ...options, ...descriptor })
 }
 

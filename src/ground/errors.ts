@@ -1,19 +1,8 @@
 // Every error of the product: one class, one table of codes with meaning, why and cure.
-
-interface Entry {
-  /** What the code means, one sentence. */
-  readonly meaning: string
-  /** How one gets here. */
-  readonly why: string
-  /** What to do now. */
-  readonly cure: string
-  /** True when the same call may succeed later without a change. */
-  readonly retryable?: true
-  /** The command line's exit code; 2 unless said. */
-  readonly exit?: 3 | 4 | 126 | 127 | 130
-}
+import { brokerCodes, type Entry } from './broker-codes.js'
 
 export const errorTable = {
+  ...brokerCodes,
   PW_ARGUMENT_INVALID: {
     meaning: 'An item cannot be an argument of COMMAND.',
     why: 'It holds a NUL character, or it is longer than the system lets an argument be.',

@@ -2,7 +2,7 @@
 import type { Amended, Change, Filter } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import { bulkTasksMax, checkName, shown } from '../task/limits.js'
-import type { Connection } from './connection.js'
+import type { Acting } from './connection.js'
 
 /** How many tasks changed, and how many were only asked to end. */
 export interface Changed {
@@ -12,7 +12,7 @@ export interface Changed {
 
 /** Takes what the filter picks, but the dead, to another queue. PW_OPTION_INVALID, PW_NAME_INVALID. */
 export async function moveTasks(
-  connection: Connection,
+  connection: Acting,
   queue: string,
   filter: Filter,
   to: unknown,
@@ -31,12 +31,7 @@ export async function moveTasks(
  * Pages rise by id, so that this ends: what is redriven and dies again meanwhile is not met twice, and neither is a
  * task that was asked to end and is still held. `dryRun` only counts.
  */
-export async function amendAll(
-  connection: Connection,
-  filter: Filter,
-  change: Change,
-  dryRun: boolean,
-): Promise<Changed> {
+export async function amendAll(connection: Acting, filter: Filter, change: Change, dryRun: boolean): Promise<Changed> {
   const sum: Changed = { changed: 0, asked: 0 }
   for (let cursor: string | null = null; ; ) {
     const page = await amendPage(connection, filter, change, cursor, dryRun)
@@ -49,7 +44,7 @@ export async function amendAll(
 
 /** One page of it, `filter.limit` tasks at most, in one commit; `next` is where the following one begins. */
 export async function amendPage(
-  connection: Connection,
+  connection: Acting,
   { limit = bulkTasksMax, ...filter }: Filter,
   change: Change,
   cursor: string | null,

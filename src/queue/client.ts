@@ -29,6 +29,10 @@ export class Client implements Piecework {
     this.#connection = connection
   }
 
+  static connectionOf(client: Client): Connection {
+    return client.#connection
+  }
+
   get ready(): Promise<void> {
     return this.#connection.ready()
   }
@@ -49,6 +53,13 @@ export class Client implements Piecework {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#connection.close()
   }
+}
+
+/** The connection behind what connect() answered; throws PW_OPTION_INVALID for anything else. */
+export function connectionOf(pw: Piecework): Connection {
+  const connection = pw instanceof Client ? Client.connectionOf(pw) : null
+  if (connection) return connection
+  throw new PieceworkError('PW_OPTION_INVALID', `A handler needs what connect() answered, not ${shown(pw)}.`)
 }
 
 /** Opens the store, makes or migrates it when it may; throws for bad options, and what the engine says. */

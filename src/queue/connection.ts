@@ -28,6 +28,9 @@ export interface ConnectionOptions {
   heartbeat?: Ports['heartbeat'] | undefined
 }
 
+/** As much of a connection as an operation needs; a broker acts in the name of who called it. */
+export type Acting = Pick<Connection, 'engine' | 'actor' | 'ports'>
+
 /** Everything the faces (queues, batches, command line) share; the engine is open when it is made. */
 export class Connection {
   readonly ports: Ports
@@ -50,7 +53,7 @@ export class Connection {
     this.strict = options.policy === 'strict'
     this.maintenance = new Maintenance(engine, clock, random, warn)
     // From the start, not from the first task: whoever merely watches is there to find a dead worker as well (P8).
-    this.maintenance.start()
+    if (engine.traits.sweeps === 'clients') this.maintenance.start()
     this.#singles = batcher(clock, bulkTasksMax, (tasks) => enqueueTurn(engine, tasks))
   }
 

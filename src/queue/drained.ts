@@ -3,7 +3,7 @@ import type { Figures, TypeFigures } from '../engine/contract.js'
 import { pause } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
 import { checkWhole, shown } from '../task/limits.js'
-import type { Connection } from './connection.js'
+import type { Acting, Connection } from './connection.js'
 import { openOf, sum } from './figures.js'
 import { checkChoice, checkOptions } from './options.js'
 
@@ -27,7 +27,7 @@ const lookMsMax = 50
 
 /** Looks again and again, at growing distances; `look` answers what was waited for, or undefined. */
 export async function waitFor<T>(
-  connection: Connection,
+  connection: Acting,
   options: WaitOptions,
   look: () => Promise<T | undefined>,
   late: () => PieceworkError,

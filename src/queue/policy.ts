@@ -4,16 +4,16 @@ import { PieceworkError } from '../ground/errors.js'
 import { warn } from '../ground/warn.js'
 import { checkPolicy, effectivePolicy, type Policy, type PolicyPatch, shown } from '../task/limits.js'
 import type { QueueRecord } from '../task/records.js'
-import type { Connection } from './connection.js'
+import type { Acting, Connection } from './connection.js'
 
 /** The stored queue, or null when nobody has used or configured it. */
-export async function readQueue(connection: Connection, name: string): Promise<QueueRecord | null> {
+export async function readQueue(connection: Acting, name: string): Promise<QueueRecord | null> {
   const page = await connection.engine().select('queue', { name }, null)
   return (page.items[0] as QueueRecord | undefined) ?? null
 }
 
 /** What is in force for a queue now; the defaults when nobody has used it. */
-export async function policyInForce(connection: Connection, name: string): Promise<Policy> {
+export async function policyInForce(connection: Acting, name: string): Promise<Policy> {
   return (await readQueue(connection, name))?.policy ?? effectivePolicy()
 }
 
@@ -31,7 +31,7 @@ export async function declarePolicy(connection: Connection, name: string, patch:
 
 /** Lays fields over the operator's layer, which wins over the code's; null drops it. Answers what is in force. */
 export async function configureQueue(
-  connection: Connection,
+  connection: Acting,
   name: string,
   given: Record<string, unknown> | null,
   { force = false }: { force?: boolean | undefined } = {},
@@ -45,7 +45,7 @@ export async function configureQueue(
 }
 
 /** Stops or lets go the claims of a queue; what is leased goes on. */
-export async function pauseQueue(connection: Connection, name: string, paused: boolean): Promise<void> {
+export async function pauseQueue(connection: Acting, name: string, paused: boolean): Promise<void> {
   await connection.engine().configure('queue', name, { paused }, connection.actor)
 }
 

@@ -4,7 +4,7 @@ import { pause } from '../ground/clock.js'
 import { bulkTasksMax, checkWhole } from '../task/limits.js'
 import type { TaskRecord } from '../task/records.js'
 import { amendAll, amendPage } from './amend.js'
-import type { Connection } from './connection.js'
+import type { Acting } from './connection.js'
 import { waitFor } from './drained.js'
 
 export interface RedriveOptions {
@@ -29,7 +29,7 @@ export function checkRedrive({ perSecond, canary }: RedriveOptions): void {
 }
 
 /** Redrives the dead letters that the filter picks; waits for workers when a canary is asked for. */
-export async function redrive(connection: Connection, filter: Filter, options: RedriveOptions): Promise<Redriven> {
+export async function redrive(connection: Acting, filter: Filter, options: RedriveOptions): Promise<Redriven> {
   const { perSecond, canary, dryRun = false } = options
   const change = { do: 'redrive' } as const
   const dead = { ...filter, states: ['dead'] as const }
@@ -59,7 +59,7 @@ export async function redrive(connection: Connection, filter: Filter, options: R
 }
 
 /** Waits until the next delivery of each of these has ended; answers how many ended otherwise than well. */
-function failures(connection: Connection, ids: readonly string[]): Promise<number> {
+function failures(connection: Acting, ids: readonly string[]): Promise<number> {
   const look = async () => {
     const { items } = await connection.engine().select('task', { ids, limit: bulkTasksMax }, null)
     const left = items as unknown as TaskRecord[]

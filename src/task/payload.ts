@@ -23,18 +23,34 @@ function stringified(value: unknown): string | undefined {
 
 /** Checks text that is JSON already and answers it unchanged, so that big numbers and double keys stay as written. */
 export function checkPayloadText(text: string): string {
+  checkText(text)
+  parseJson(text, payloadDepthMax)
+  return text
+}
+
+/** Checks text that was read as JSON already; what checkPayloadText throws but for that. */
+export function checkPayloadBounds(text: string): string {
+  checkText(text)
+  checkDepth(text, payloadDepthMax)
+  return text
+}
+
+function checkText(text: string): void {
   checkSize(text)
   const lone = loneSurrogate(text)
   if (lone >= 0) {
     throw new PieceworkError('PW_JSON_INVALID', `There is a lone surrogate at offset ${lone}.`, { offset: lone })
   }
-  checkDepth(text)
+}
+
+/** The value of JSON text that is not nested deeper than `depthMax`; throws PW_PAYLOAD_TOO_DEEP, PW_JSON_INVALID. */
+export function parseJson(text: string, depthMax: number): unknown {
+  checkDepth(text, depthMax)
   try {
-    JSON.parse(text)
+    return JSON.parse(text)
   } catch (error) {
     throw new PieceworkError('PW_JSON_INVALID', `Not JSON: ${(error as Error).message}`, {}, { cause: error })
   }
-  return text
 }
 
 /** The offset of the first lone surrogate, or -1. */
@@ -69,7 +85,7 @@ function tooDeep(where: string): PieceworkError {
   )
 }
 
-function checkDepth(text: string): void {
+function checkDepth(text: string, depthMax: number): void {
   let depth = 0
   let quoted = false
   for (let i = 0; i < text.length; i++) {
@@ -79,7 +95,7 @@ function checkDepth(text: string): void {
       else if (code === 0x22) quoted = false
     } else if (code === 0x22) quoted = true
     else if (code === 0x5b || code === 0x7b) {
-      if (++depth > payloadDepthMax) throw tooDeep(`offset ${i}`)
+      if (++depth > depthMax) throw tooDeep(`offset ${i}`)
     } else if (code === 0x5d || code === 0x7d) depth--
   }
 }

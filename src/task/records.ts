@@ -77,6 +77,20 @@ export interface BatchRecord {
   info: Record<string, unknown>
 }
 
+/** Who may call a broker: the name it goes by in the audit, what it may do, and in which queues. */
+export interface TokenRecord {
+  /** The part of the token that is no secret. */
+  id: string
+  name: string
+  /** sha256 of the secret part, base64url. */
+  hash: string
+  scopes: string[]
+  /** Globs of queue names. */
+  queues: string[]
+  createdAt: number
+  expiresAt: number | null
+}
+
 /** An operator's act. */
 export interface AuditRecord {
   at: number

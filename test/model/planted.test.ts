@@ -103,8 +103,8 @@ const planted: Planted[] = [
   },
   {
     bug: 'a flush sent again is settled again',
-    file: 'engine.js',
-    text: 'if (kept)\n        return JSON.parse(kept.answer);',
+    file: 'answer.js',
+    text: 'if (kept)\n        return answerTo(print, kept.answer);',
     by: '',
   },
   {

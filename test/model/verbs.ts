@@ -68,11 +68,7 @@ function add(m: Model, given: NewTask, id: string): void {
 
 /** Which tasks a claim must hand out, in order; `given` tells the receipts and fences that the engine chose. */
 export function claim(m: Model, ask: ClaimAsk, given: readonly ClaimedTask[]): { ids: string[]; blocked: string[] } {
-  // A claim without a name that would find nothing leaves no trace, not even of who asked.
-  const due = [...m.tasks.values()].some((task) => task.wakeAt !== null && task.wakeAt <= m.now)
-  const ready = ask.wants.some((want) => m.claimable(want.queue, want.types).length > 0)
   ripen(m, 200)
-  if (ask.requestId !== null || due || ready) m.workerOf(ask.worker)
   const ids: string[] = []
   const blocked: string[] = []
   for (const want of ask.wants) {

@@ -58,7 +58,8 @@ export class Line implements Engine {
 
   constructor(private readonly ports: LinePorts) {
     const { wire, store } = ports
-    this.traits = wire ? { transactions: 'none', liveness: 'lease', wake: 'poll', threads: false } : store.engine.traits
+    const far = { transactions: 'none', liveness: 'lease', wake: 'poll', threads: false, sweeps: 'clients' } as const
+    this.traits = wire ? far : store.engine.traits
   }
 
   /** Like the engine of a remote store: names its call and sends it again until it was answered. */

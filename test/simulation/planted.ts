@@ -180,16 +180,12 @@ const ofAnswers = [
   plant(
     'repeats',
     'a flush sent again is settled again',
-    sqlite('engine.js', 'if (kept)\n        return JSON.parse(kept.answer);', ''),
+    sqlite('answer.js', 'if (kept)\n        return answerTo(print, kept.answer);', ''),
   ),
   plant(
     'repeats',
     'a claim sent again takes other tasks',
-    sqlite(
-      'claim.js',
-      'if (kept)\n            return stillLeased',
-      'if (kept === null)\n            return stillLeased',
-    ),
+    sqlite('claim.js', 'if (again && again.deliveries.length > 0)', 'if (again === null)'),
   ),
   plant(
     'repeats',

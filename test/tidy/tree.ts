@@ -31,7 +31,7 @@ export const file = (path: string, text: string): File => ({ path, text })
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readable =
-  /(\.(ts|js|json|md|sql|yml|svg|html|css)|^LICENSE|^\.(gitignore|gitattributes|editorconfig|npmrc|nvmrc)|^run)$/
+  /(\.(ts|js|sh|py|json|md|sql|yml|svg|html|css)|^LICENSE|^\.(gitignore|gitattributes|editorconfig|npmrc|nvmrc)|^run)$/
 
 /** Every text file of the repository that git would keep, by the few kinds of pattern our .gitignore uses. */
 export function readTree(): File[] {

@@ -1,7 +1,7 @@
 // `piecework status`: how the queues and workers of a store stand.
 import type { Command } from 'commander'
 import { pause } from '../../ground/clock.js'
-import { type Counted, type Status, statusOf } from '../figures.js'
+import { type Counted, type Status, statusOf } from '../../insight/status.js'
 import { queueNamed } from '../names.js'
 import { humanMs, table } from '../print.js'
 import { acts } from '../program.js'

@@ -94,7 +94,7 @@ class PostgresEngine implements Engine {
     this.schema = options.schema ?? 'piecework'
     this.q = statementsIn(this.schema)
     this.catalog = new Catalog(this.q)
-    this.traits = { transactions: 'async', liveness: 'lock', wake: 'push', threads: 'url' in source }
+    this.traits = { transactions: 'async', liveness: 'lock', wake: 'push', threads: 'url' in source, sweeps: 'clients' }
   }
 
   open(): Promise<void> {

@@ -13,19 +13,23 @@ const typesMax = 64
 const nonceMax = 2 ** 48
 
 export function claim(s: Session, ask: ClaimAsk): Claimed {
-  if (ask.requestId !== null) {
-    const kept = s.q.answerOf.get(requestName(ask), s.now) as { answer: string } | undefined
-    if (kept) return stillLeased(s, JSON.parse(kept.answer) as Claimed)
-  }
+  const kept = keptAnswer(s, ask)
+  const again = kept && stillLeased(s, JSON.parse(kept.answer) as Claimed)
+  if (again && again.deliveries.length > 0) return again
   sweepDue(s, 200)
   const blockedBy: Blocker[] = []
   const deliveries: ClaimedTask[] = []
-  const worker = workerId(s, ask.worker)
-  for (const want of ask.wants) claimWant(s, ask, want, worker, deliveries, blockedBy)
+  for (const want of ask.wants) claimWant(s, ask, want, deliveries, blockedBy)
   const answer = { deliveries, nextDueMs: deliveries.length > 0 ? null : nextDueMs(s), blockedBy }
-  if (ask.requestId !== null) s.q.addAnswer.run(requestName(ask), JSON.stringify(answer), s.now + answerKeepMs)
+  // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
+  if (ask.requestId !== null && deliveries.length > 0) {
+    s.q.addAnswer.run(requestName(ask), JSON.stringify(answer), s.now + answerKeepMs)
+  }
   return answer
 }
+
+const keptAnswer = (s: Session, ask: ClaimAsk) =>
+  ask.requestId === null ? undefined : (s.q.answerOf.get(requestName(ask), s.now) as { answer: string } | undefined)
 
 /**
  * The answer of a claim that would find nothing, read without taking the write lock; null when there may be something.
@@ -33,7 +37,7 @@ export function claim(s: Session, ask: ClaimAsk): Claimed {
  */
 export function nothingToClaim(s: Session, ask: ClaimAsk): Claimed | null {
   const next = nextDueMs(s)
-  if (ask.requestId !== null || next === 0) return null
+  if (next === 0 || keptAnswer(s, ask)) return null
   const blockedBy: Blocker[] = []
   for (const want of ask.wants) {
     const queue = s.catalog.queue(want.queue)
@@ -44,14 +48,7 @@ export function nothingToClaim(s: Session, ask: ClaimAsk): Claimed | null {
   return { deliveries: [], nextDueMs: next, blockedBy }
 }
 
-function claimWant(
-  s: Session,
-  ask: ClaimAsk,
-  want: Want,
-  worker: number,
-  deliveries: ClaimedTask[],
-  blockedBy: Blocker[],
-): void {
+function claimWant(s: Session, ask: ClaimAsk, want: Want, deliveries: ClaimedTask[], blockedBy: Blocker[]): void {
   const queue = s.catalog.queue(want.queue)
   if (!queue || want.max <= 0) return
   if (queue.pausedAt !== null) {
@@ -68,6 +65,8 @@ function claimWant(
   if (rows.length === 0) return
   // One nonce for all: whoever knows one of these receipts was given the others too.
   const nonce = Math.floor(s.random() * nonceMax)
+  // Who got nothing leaves no trace, not even of who asked.
+  const worker = workerId(s, ask.worker)
   s.q.lease.run(s.now + leaseMs, s.nowUs, nonce, worker, s.now, JSON.stringify(rows.map((row) => row[0])))
   for (const row of rows) {
     const [id, type, earlier, spent, lastFence, key, batch, deaths, enqueuedAt, dueAt, headers, payload] = row

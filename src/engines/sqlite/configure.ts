@@ -1,6 +1,6 @@
-// Makes, changes and removes named things: queues with their policy layers, batches; each with its audit row.
+// Makes, changes and removes named things: queues with their policy layers, batches, tokens; each with its audit row.
 import type { Kind, Patch } from '../../engine/contract.js'
-import type { BatchRecord, QueueRecord } from '../../task/records.js'
+import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
 import {
   type BatchWhole,
   batchRecord,
@@ -13,6 +13,7 @@ import {
   refuseReorder,
   typeNamed,
 } from '../named.js'
+import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
 import type { Session } from './session.js'
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
@@ -20,6 +21,7 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
   if (kind === 'batch')
     return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
+  if (kind === 'token') return { ...configureToken(s, name, patch as TokenPatch | null, actor) }
   throw cannotConfigure(kind, patch)
 }
 
@@ -66,4 +68,21 @@ function forgetBatch(s: Session, name: string, actor: string): Patch {
   s.catalog.changed = true
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   return { ...batchRecord(row, s.wallShift) }
+}
+
+export const tokens = (s: Session): TokenRecord[] => (s.q.tokens.all() as TokenRow[]).map(tokenRecord)
+
+/** Makes a token or, with null, revokes it. */
+function configureToken(s: Session, id: string, patch: TokenPatch | null, actor: string): TokenRecord {
+  if (patch === null) {
+    const old = tokenRevoked(tokens(s), id)
+    s.q.dropToken.run(id)
+    audit(s, actor, 'revoke token', old.name, { id })
+    return old
+  }
+  const token = newToken(tokens(s), id, patch, Math.round(s.clock.wallMs()))
+  const { name, hash, scopes, queues, createdAt, expiresAt } = token
+  s.q.addToken.run(id, name, hash, JSON.stringify(scopes), JSON.stringify(queues), createdAt, expiresAt)
+  audit(s, actor, 'create token', name, { id, scopes, queues, expiresAt })
+  return token
 }

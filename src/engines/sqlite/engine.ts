@@ -28,10 +28,10 @@ import { pause } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { warn } from '../../ground/warn.js'
 import type { Outcome } from '../../task/lifecycle.js'
-import { answerKeepMs } from '../../task/limits.js'
 import { diedTogether } from '../endings.js'
 import type { WorkerRow } from '../shown.js'
 import { amend } from './amend.js'
+import { answered } from './answer.js'
 import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
@@ -93,7 +93,13 @@ class SqliteEngine implements Engine {
     private readonly options: SqliteOptions,
   ) {
     const memory = file === ':memory:'
-    this.traits = { transactions: 'sync', liveness: memory ? 'lease' : 'lock', wake: 'push', threads: !memory }
+    this.traits = {
+      transactions: 'sync',
+      liveness: memory ? 'lease' : 'lock',
+      wake: 'push',
+      threads: !memory,
+      sweeps: 'clients',
+    }
   }
 
   open(): Promise<void> {
@@ -160,7 +166,7 @@ class SqliteEngine implements Engine {
       throw new PieceworkError('PW_DISK_FULL', `No room for more tasks in ${this.file}.`, { file: this.file })
     }
     const request = requestId && `enqueue ${requestId}`
-    return this.use().turn.run((s) => answered(s, request, () => enqueue(s, tasks)), always, {
+    return this.use().turn.run((s) => answered(s, request, tasks, () => enqueue(s, tasks)), always, {
       items: tasks.length,
       grows: true,
     })
@@ -180,7 +186,7 @@ class SqliteEngine implements Engine {
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
     refuseTx(tx)
     const request = by.flush === null ? null : `settle ${by.worker.length} ${by.worker} ${by.flush}`
-    return this.write((s) => answered(s, request, () => settle(s, verdicts)), always, verdicts.length)
+    return this.write((s) => answered(s, request, verdicts, () => settle(s, verdicts)), always, verdicts.length)
   }
 
   extend(
@@ -191,7 +197,8 @@ class SqliteEngine implements Engine {
   }
 
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
-    const proof = event === 'join' ? this.hold() : null
+    // Our lock proves the life of this machine's workers only; one that joins from afar has none.
+    const proof = event === 'join' && info.bootId === this.ports.clock.bootId ? this.hold() : null
     const heard = event === 'beat' ? this.read((s) => oldBeat(s, info)) : null
     if (heard) return heard
     return this.write((s) => {
@@ -358,16 +365,6 @@ class SqliteEngine implements Engine {
 
 const always = () => true
 const never = () => false
-
-/** The stored answer of an earlier call with this request name, or a new one that is stored with it. */
-function answered<T>(s: Session, request: string | null, work: () => T): T {
-  if (request === null) return work()
-  const kept = s.q.answerOf.get(request, s.now) as { answer: string } | undefined
-  if (kept) return JSON.parse(kept.answer) as T
-  const answer = work()
-  s.q.addAnswer.run(request, JSON.stringify(answer), s.now + answerKeepMs)
-  return answer
-}
 
 function hasReady(s: Session, queues: readonly string[]): boolean {
   return queues.some((name) => {

@@ -1,4 +1,4 @@
-// Reads lists of tasks, histories, queues, batches, workers and audit rows, a page at a time, in one snapshot.
+// Reads lists of tasks, histories, queues, batches, workers, tokens and audit rows, a page at a time, in one snapshot.
 import type { Filter, Kind, Page } from '../../engine/contract.js'
 import type { ProofRecord } from '../../task/records.js'
 import { type BatchWhole, batchRecord, noListOf, type QueueRow, queueRecord } from '../named.js'
@@ -19,6 +19,7 @@ import {
   whole,
   workerRecord,
 } from '../shown.js'
+import { tokens } from './configure.js'
 import type { Session } from './session.js'
 
 export function select(s: Session, kind: Kind, filter: Filter, cursor: string | null): Page {
@@ -35,6 +36,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       return whole(
         (s.q.workers.all() as WorkerRow[]).filter(isNamed(filter)).map((row) => workerRecord(row, s.wallShift)),
       )
+    case 'token':
+      return whole(tokens(s).filter(isNamed(filter)))
     case 'proof':
       return whole(proof(s))
     case 'audit':

@@ -141,6 +141,10 @@ export const sql = {
   prunable: `select 1 from piecework_answer where endsAt <= ? union all
     select 1 from piecework_dedup where endsAt is not null and endsAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
+  tokens: 'select * from piecework_token order by name, createdAt, id',
+  addToken: `insert into piecework_token (id, name, hash, scopes, queues, createdAt, expiresAt)
+    values (?, ?, ?, ?, ?, ?, ?)`,
+  dropToken: 'delete from piecework_token where id = ?',
   addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
 } as const
 

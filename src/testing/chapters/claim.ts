@@ -111,6 +111,17 @@ export const claimChapter: Chapter = {
       assert.deepEqual(await t.claim({ requestId: 'r', max: 2 }), first.slice(1))
     },
 
+    'that found nothing may ask again under its request id, and one of which nothing is leased any more': async (t) => {
+      assert.deepEqual(await t.claim({ requestId: 'r' }), [])
+      const added = await t.add({}, {})
+      const [first] = await t.claim({ requestId: 'r', max: 1 })
+      assert.equal(first?.id, added[0])
+      assert.deepEqual(await t.claim({ requestId: 'r', max: 0 }), [first])
+      await t.ack(first ?? { receipt: '' })
+      assert.deepEqual(await t.claim({ requestId: 'r', max: 0 }), [])
+      assert.deepEqual(idsOf(await t.claim({ requestId: 'r' })), added.slice(1))
+    },
+
     'gives one task to one of those who claim at the same time': async (t) => {
       const added = await t.add(...Array.from({ length: 50 }, () => ({})))
       const claims = await Promise.all(Array.from({ length: 7 }, (_, n) => t.claim({ worker: `w${n}`, max: 10 })))

@@ -88,6 +88,16 @@ export const enqueueChapter: Chapter = {
       assert.notEqual((await t.engine.enqueue('r2', [task]))[0]?.id, later[0]?.id)
     },
 
+    'refuses a request id that comes again with other tasks, and changes nothing': async (t) => {
+      const task = { queue: 'q', payload: '1' }
+      const first = await t.engine.enqueue('r', [task])
+      for (const other of [[], [task, task], [{ ...task, payload: '2' }], [{ ...task, queue: 'p' }]]) {
+        await refused(t.engine.enqueue('r', other), 'PW_REQUEST_CHANGED')
+      }
+      assert.deepEqual(await t.engine.enqueue('r', [task]), first)
+      like(await t.figures(), { ready: 1, enqueued: 1 })
+    },
+
     'keeps nothing of a call that is refused, and hurts no call beside it (case 2)': async (t) => {
       await t.engine.configure('batch', 'closed', { sealed: true }, 'tester')
       const [left, middle, right] = await Promise.allSettled([

@@ -1,8 +1,8 @@
 // The figures of `status` in the shape that --json promises: what is known now; what is not is null, never 0.
-import type { Figures } from '../engine/contract.js'
+import type { Engine, Figures } from '../engine/contract.js'
+import type { Clock } from '../ground/clock.js'
 import { queueStats } from '../queue/figures.js'
 import type { QueueRecord } from '../task/records.js'
-import type { Store } from './store.js'
 
 export interface Status {
   at: string
@@ -36,7 +36,7 @@ export interface Counted {
 
 /** Reads all queues, or one; `before` is an earlier count, without which rates are unknown. */
 export async function statusOf(
-  store: Store,
+  store: { readonly engine: Engine; readonly clock: Clock },
   queue: string | null,
   before: Counted | null,
 ): Promise<{ status: Status; counted: Counted }> {
