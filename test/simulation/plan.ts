@@ -108,7 +108,8 @@ export function planOf(seed: number): Plan {
     do: dice.pick('redrive', 'cancel'),
     pick: dice.between(0, 30),
   }))
-  return { seed, policy, width: policy.perKey.width, processes, items, faults, acts, chaosMs }
+  const limited = { ...policy, concurrencyMax: dice.pick(null, null, 2, 3) }
+  return { seed, policy: limited, width: policy.perKey.width, processes, items, faults, acts, chaosMs }
 }
 
 /** Longer than any run of chaos: a lease that only its holder or its holder's death can end. */

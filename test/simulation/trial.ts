@@ -67,7 +67,7 @@ const faultFloors: Record<FaultKind, number> = {
 
 /** How many things each law must have judged in 100 seeds, where 100 is not the measure. */
 const lawFloors: Record<string, number> = {
-  ...{ 'lapsed receipt': 15, suspects: 25, stops: 60, repeats: 50, 'back in a second': 5 },
+  ...{ 'lapsed receipt': 15, suspects: 25, stops: 60, repeats: 30, 'back in a second': 5 },
 }
 
 /** Faults that are felt by striking. */

@@ -4,6 +4,7 @@ import type { Clock } from '../../ground/clock.js'
 import { answerKeepMs } from '../../task/limits.js'
 import { parseReceipt, receiptText } from '../receipt.js'
 import { taken } from './errors.js'
+import { allowance, charge } from './limits.js'
 import { asWas, clean, type Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { again } from './turn.js'
@@ -90,10 +91,11 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
     marks.looked()
   }
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
-  for (const want of ask.wants) await claimWant(s, ask, want, marks, answer)
+  let roomMs: number | null = null
+  for (const want of ask.wants) roomMs = sooner(roomMs, await claimWant(s, ask, want, marks, answer))
   if (answer.deliveries.length === 0) {
     await meet(s, ask.worker)
-    answer.nextDueMs = await nextDueMs(s)
+    answer.nextDueMs = sooner(await nextDueMs(s), roomMs)
   }
   // Who asks again after nothing may get something.
   if (request !== null && answer.deliveries.length > 0) {
@@ -112,21 +114,28 @@ export async function keep(s: Session, request: string, answer: unknown): Promis
   if (rows.length === 0) throw taken()
 }
 
-async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<void> {
+/** Adds what this want gets to the answer; answers when time alone makes room for more, null when it does not. */
+async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<number | null> {
   const queue = s.catalog.queue(want.queue)
-  if (!queue || want.max <= 0) return
+  if (!queue || want.max <= 0) return null
   if (queue.pausedAt !== null) {
     answer.blockedBy.push({ queue: want.queue, by: 'pause' })
-    return
+    return null
   }
   const types = s.catalog.claimable(queue.id, want.types)
-  if (types.length === 0) return
+  if (types.length === 0) return null
+  const room = await allowance(s, queue.id)
+  if (room && room.free <= 0) {
+    answer.blockedBy.push({ queue: want.queue, by: room.by })
+    return room.againMs
+  }
+  const max = Math.min(want.max, room?.free ?? want.max)
   const leaseMs = ask.leaseMs ?? s.catalog.policyOf(queue.id).leaseMs
   const from = marks.of(types)
-  let rows = await take(s, ask.worker, types, from, want.max, leaseMs)
+  let rows = await take(s, ask.worker, types, from, max, leaseMs)
   const low = Number.MIN_SAFE_INTEGER
-  if (rows.length < want.max && from.some((mark) => mark !== low)) {
-    const rest = want.max - rows.length
+  if (rows.length < max && from.some((mark) => mark !== low)) {
+    const rest = max - rows.length
     const more = await take(
       s,
       ask.worker,
@@ -138,6 +147,7 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
     rows = rows.concat(more)
   }
   rows.sort(byPlace)
+  const limited = room?.limited ?? false
   const batchName = await s.catalog.batchNames(
     s.link,
     rows.map((row) => row.batch),
@@ -145,8 +155,10 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
   for (const row of rows) {
     s.count('claim', row.type, 'ready', 'leased')
     marks.raise(row.type, row.place)
-    answer.deliveries.push(delivery(s, row, leaseMs, batchName(row.batch)))
+    answer.deliveries.push(delivery(s, row, leaseMs, { batch: batchName(row.batch), limited }))
   }
+  charge(s, queue.id, rows.length)
+  return null
 }
 
 async function take(
@@ -170,7 +182,12 @@ async function meet(s: Session, worker: string): Promise<boolean> {
   return true
 }
 
-function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | null): ClaimedTask {
+function delivery(
+  s: Session,
+  row: ClaimedRow,
+  leaseMs: number,
+  { batch, limited }: { batch: string | null; limited: boolean },
+): ClaimedTask {
   const type = s.catalog.typeById(row.type)
   const queue = s.catalog.queueById(type?.queue ?? 0)
   const policy = s.catalog.policyOf(queue.id)
@@ -182,8 +199,12 @@ function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | 
     headers: asWas(row.headers),
     waitedMs: row.claimedAt - row.dueAt,
     timeoutMs: policy.timeoutMs,
+    limited,
   }
 }
+
+/** Of two spans of time, null being endless, the shorter one. */
+const sooner = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : Math.min(a, b))
 
 const byPlace = (a: ClaimedRow, b: ClaimedRow) => a.place - b.place || a.id - b.id
 
@@ -195,7 +216,8 @@ async function stillLeased(s: Session, ask: ClaimAsk, kept: Kept): Promise<Claim
     const row = rows.find((one) => receiptText(one) === receipt)
     if (!row) return []
     const queue = s.catalog.typeById(row.type)?.queue ?? 0
-    return [delivery(s, row, ask.leaseMs ?? s.catalog.policyOf(queue).leaseMs, batch)]
+    const limited = s.catalog.limitsOf(queue).length > 0
+    return [delivery(s, row, ask.leaseMs ?? s.catalog.policyOf(queue).leaseMs, { batch, limited })]
   })
   return { ...kept, deliveries }
 }

@@ -1,6 +1,7 @@
 // Named things on PostgreSQL: queues with their policy layers, types and batches, each change with its audit row.
 import type { Kind, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord } from '../../task/records.js'
+import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
@@ -14,7 +15,9 @@ import {
   refuseReorder,
   typeNamed,
 } from '../named.js'
-import { clean, type Session } from './session.js'
+import { audit, settingsChanged } from './audit.js'
+import { configureLimit, ensureOwnLimit } from './limits.js'
+import type { Session } from './session.js'
 
 export async function configure(
   s: Session,
@@ -28,16 +31,8 @@ export async function configure(
   if (kind === 'batch') {
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
   }
+  if (kind === 'limit') return { ...(await configureLimit(s, name, patch, actor)) }
   throw cannotConfigure(kind, patch)
-}
-
-export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
-  s.send(s.q.addAudit, s.now, clean(actor), action, clean(subject), JSON.stringify(details))
-}
-
-async function settingsChanged(s: Session): Promise<void> {
-  const [row] = await s.run<{ settings: number }>(s.q.bumpSettings)
-  await s.catalog.load(s.link, row?.settings ?? -1)
 }
 
 async function configureQueue(s: Session, name: string, patch: Patch, actor: string): Promise<QueueRecord> {
@@ -54,6 +49,9 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     await s.run(s.q.setQueue, [row.pausedAt, row.code, row.operator, row.id])
     audit(s, actor, 'configure queue', name, difference)
     await settingsChanged(s)
+    refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)
+    await ensureOwnLimit(s, row)
+    s.wakeTypes([...s.catalog.typesOf(row.id)].map((type) => type.id))
   }
   return queueRecord(row, 0)
 }

@@ -38,6 +38,7 @@ import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
 import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
+import { allowance } from './limits.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
 import { placeOf } from './place.js'
@@ -371,7 +372,8 @@ function hasReady(s: Session, queues: readonly string[]): boolean {
     const queue = s.catalog.queue(name)
     if (!queue) return false
     for (const type of s.catalog.typesOf(queue.id)) {
-      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return true
+      // What a limit holds back is no work yet: whoever waits is told when there is room.
+      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return (allowance(s, queue.id)?.free ?? 1) > 0
     }
     return false
   })
