@@ -24,8 +24,8 @@ const planted: Planted[] = [
     world: 'leases, deaths and dead letters',
     edit: engines(
       'sqlite/statements.js',
-      'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
-      'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
+      'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
+      'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
     ),
   },
   {
