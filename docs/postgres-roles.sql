@@ -4,7 +4,8 @@
 --   piecework_producer  adds tasks, seals batches, reads figures; sees no payload, takes no task
 --   piecework_worker    claims, settles and sweeps, and adds tasks as its handlers do; changes no payload, pauses nothing
 --                       (it could cancel and move: rows cannot tell that from the end of such a delivery)
---   piecework_operator  pauses, cancels, moves, redrives, edits and discards, and keeps tokens; adds and claims no task
+--   piecework_operator  pauses, cancels, moves, redrives, edits and discards, keeps limits and tokens; adds and claims
+--                       no task
 --
 -- A program logs in as a user of its own: create role shop login password '…' in role piecework_producer;
 -- A broker serves all of this and is in all three. Who creates and migrates the store owns it and is in none. Nobody
@@ -23,9 +24,10 @@ end $$;
 grant usage on schema piecework to piecework_producer, piecework_worker, piecework_operator;
 grant execute on function piecework.now_us() to piecework_producer, piecework_worker, piecework_operator;
 grant select on piecework.store, piecework.queue, piecework.type, piecework.tally, piecework.progress, piecework.batch,
-  piecework.worker, piecework.lane, piecework.answer, piecework.dedup, piecework.member
+  piecework.worker, piecework.lane, piecework.answer, piecework.dedup, piecework.member, piecework.limits
   to piecework_producer, piecework_worker, piecework_operator;
-grant insert on piecework.tally, piecework.progress, piecework.lane, piecework.audit, piecework.queue, piecework.type
+grant insert on piecework.tally, piecework.progress, piecework.lane, piecework.audit, piecework.queue, piecework.type,
+  piecework.limits
   to piecework_producer, piecework_worker, piecework_operator;
 grant update (settings) on piecework.store to piecework_producer, piecework_worker, piecework_operator;
 grant update (mixed) on piecework.type to piecework_producer, piecework_worker, piecework_operator;
@@ -53,16 +55,20 @@ grant delete on piecework.tally, piecework.progress, piecework.answer, piecework
 grant insert, update on piecework.dedup to piecework_operator;
 grant update on piecework.answer, piecework.worker, piecework.type, piecework.batch
   to piecework_worker, piecework_operator;
+grant insert on piecework.limit_note to piecework_worker, piecework_operator;
 grant update (startedAt) on piecework.store to piecework_worker, piecework_operator;
 grant select on piecework.tasks to piecework_worker, piecework_operator;
 
--- Claiming: a new number and fence.
+-- Claiming: a new number and fence, and what limits remember.
 grant update (number, fence, claimedAt) on piecework.task to piecework_worker;
 grant insert on piecework.worker to piecework_worker;
+grant update (state) on piecework.limits to piecework_worker;
+grant select, delete on piecework.limit_note to piecework_worker;
 
 -- Operating.
 grant update (code, operator, pausedAt) on piecework.queue to piecework_operator;
 grant update (payload) on piecework.task to piecework_operator;
 grant delete on piecework.batch, piecework.member to piecework_operator;
 grant select on piecework.audit to piecework_operator;
+grant update (settings), delete on piecework.limits to piecework_operator;
 grant select, insert, delete on piecework.token to piecework_operator;

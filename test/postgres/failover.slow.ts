@@ -33,7 +33,7 @@ function producers(engine: Engine) {
   return told
 }
 
-it('follows to the other host within 3 s of its promotion with all that was accepted, and charges no delivery', async () => {
+it('follows to the other host within 3 s of its promotion with all that was accepted, none charged', async () => {
   const pair = await pairOfClusters()
   const { url } = pair
   const engine = engineFor(url)

@@ -71,7 +71,8 @@ const duties: Record<string, { of: Role[]; act: (engine: Engine) => Promise<unkn
   'add tasks': { of: ['producer', 'worker'], act: (engine) => add(engine, `once ${another()}`) },
   'bring a policy': {
     of: [...roles],
-    act: (engine) => engine.configure('queue', 'q', { code: { leaseMs: 10_000 + another() } }, 'a'),
+    act: (engine) =>
+      engine.configure('queue', 'q', { code: { leaseMs: 10_000 + another(), concurrencyMax: 100 } }, 'a'),
   },
   'seal a batch': { of: [...roles], act: (engine) => engine.configure('batch', 'sealed', { sealed: true }, 'a') },
   'read figures': { of: [...roles], act: (engine) => engine.measure(null, false) },
@@ -125,6 +126,14 @@ const duties: Record<string, { of: Role[]; act: (engine: Engine) => Promise<unkn
   },
   'forget a batch': { of: ['operator'], act: (engine) => engine.configure('batch', 'sealed', null, 'a') },
   'read the audit': { of: ['operator'], act: (engine) => engine.select('audit', {}, null) },
+  'keep limits': {
+    of: ['operator'],
+    act: async (engine) => {
+      await engine.configure('limit', 'spare', { concurrencyMax: 5 }, 'a')
+      await engine.configure('limit', 'spare', { concurrencyMax: 6 }, 'a')
+      await engine.configure('limit', 'spare', null, 'a')
+    },
+  },
   'keep tokens': {
     of: ['operator'],
     act: async (engine) => {

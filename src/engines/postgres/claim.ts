@@ -3,6 +3,7 @@ import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine
 import type { Clock } from '../../ground/clock.js'
 import { parseReceipt, receiptText } from '../receipt.js'
 import { keep, keptAnswer, requestName } from './answer.js'
+import { allowance, charge } from './limits.js'
 import { asWas, type Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { again } from './turn.js'
@@ -95,8 +96,9 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
     marks.looked()
   }
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
-  for (const want of ask.wants) await claimWant(s, ask, want, marks, answer)
-  if (answer.deliveries.length === 0) answer.nextDueMs = await nextDueMs(s)
+  let roomMs: number | null = null
+  for (const want of ask.wants) roomMs = sooner(roomMs, await claimWant(s, ask, want, marks, answer))
+  if (answer.deliveries.length === 0) answer.nextDueMs = sooner(await nextDueMs(s), roomMs)
   // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
   else if (request !== null) {
     const deliveries = answer.deliveries.map(({ receipt, batch }) => [receipt, batch])
@@ -105,23 +107,31 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
   return answer
 }
 
-async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<void> {
+/** Adds what this want gets to the answer; answers when time alone makes room for more, null when it does not. */
+async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<number | null> {
   const queue = s.catalog.queue(want.queue)
-  if (!queue || want.max <= 0) return
+  if (!queue || want.max <= 0) return null
   if (queue.pausedAt !== null) {
     answer.blockedBy.push({ queue: want.queue, by: 'pause' })
-    return
+    return null
   }
   const types = s.catalog.claimable(queue.id, want.types)
-  if (types.length === 0) return
+  if (types.length === 0) return null
+  const room = await allowance(s, queue.id)
+  if (room && room.free <= 0) {
+    answer.blockedBy.push({ queue: want.queue, by: room.by })
+    return room.againMs
+  }
+  const max = Math.min(want.max, room?.free ?? want.max)
   const leaseMs = ask.leaseMs ?? s.catalog.policyOf(queue.id).leaseMs
   const from = marks.of(types)
-  let rows = await take(s, ask.worker, types, from, want.max, leaseMs)
+  let rows = await take(s, ask.worker, types, from, max, leaseMs)
   if (rows.length === 0 && from.some((mark) => mark !== marks.low)) {
     const start = types.map(() => marks.low)
-    rows = await take(s, ask.worker, types, start, want.max, leaseMs)
+    rows = await take(s, ask.worker, types, start, max, leaseMs)
   }
   rows.sort(byPlace)
+  const limited = room?.limited ?? false
   const batchName = await s.catalog.batchNames(
     s.link,
     rows.map((row) => row.batch),
@@ -129,10 +139,12 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
   for (const row of rows) {
     s.count('claim', row.type, 'ready', 'leased')
     marks.raise(row.type, row.place)
-    answer.deliveries.push(delivery(s, row, leaseMs, batchName(row.batch)))
+    answer.deliveries.push(delivery(s, row, leaseMs, { batch: batchName(row.batch), limited }))
   }
   // Never more in the same claim: behind what it took may be a suspect, which goes out alone.
-  if (rows.length < want.max) marks.forget(types)
+  if (rows.length < max) marks.forget(types)
+  charge(s, queue.id, rows.length)
+  return null
 }
 
 async function take(
@@ -154,7 +166,12 @@ async function take(
   return now
 }
 
-function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | null): ClaimedTask {
+function delivery(
+  s: Session,
+  row: ClaimedRow,
+  leaseMs: number,
+  { batch, limited }: { batch: string | null; limited: boolean },
+): ClaimedTask {
   const type = s.catalog.typeById(row.type)
   const queue = s.catalog.queueById(type?.queue ?? 0)
   const policy = s.catalog.policyOf(queue.id)
@@ -166,8 +183,12 @@ function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | 
     headers: asWas(row.headers),
     waitedMs: row.claimedAt - row.dueAt,
     timeoutMs: policy.timeoutMs,
+    limited,
   }
 }
+
+/** Of two spans of time, null being endless, the shorter one. */
+const sooner = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : Math.min(a, b))
 
 const byPlace = (a: ClaimedRow, b: ClaimedRow) => a.place - b.place || a.id - b.id
 
@@ -179,7 +200,8 @@ async function stillLeased(s: Session, ask: ClaimAsk, kept: Kept): Promise<Claim
     const row = rows.find((one) => receiptText(one) === receipt)
     if (!row) return []
     const queue = s.catalog.typeById(row.type)?.queue ?? 0
-    return [delivery(s, row, ask.leaseMs ?? s.catalog.policyOf(queue).leaseMs, batch)]
+    const limited = s.catalog.limitsOf(queue).length > 0
+    return [delivery(s, row, ask.leaseMs ?? s.catalog.policyOf(queue).leaseMs, { batch, limited })]
   })
   return { ...kept, deliveries }
 }

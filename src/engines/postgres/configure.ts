@@ -1,6 +1,7 @@
 // Named things on PostgreSQL: queues with their policy layers, types, batches, tokens; each change is audited.
 import type { Kind, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
+import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
@@ -15,7 +16,9 @@ import {
   typeNamed,
 } from '../named.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
-import { clean, type Session } from './session.js'
+import { audit, settingsChanged } from './audit.js'
+import { configureLimit, ensureOwnLimit } from './limits.js'
+import type { Session } from './session.js'
 
 export async function configure(
   s: Session,
@@ -30,16 +33,8 @@ export async function configure(
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
   }
   if (kind === 'token') return { ...(await configureToken(s, name, patch as TokenPatch | null, actor)) }
+  if (kind === 'limit') return { ...(await configureLimit(s, name, patch, actor)) }
   throw cannotConfigure(kind, patch)
-}
-
-export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
-  s.send(s.q.addAudit, s.now, clean(actor), action, clean(subject), JSON.stringify(details))
-}
-
-async function settingsChanged(s: Session): Promise<void> {
-  const [row] = await s.run<{ settings: number }>(s.q.bumpSettings)
-  await s.catalog.load(s.link, row?.settings ?? -1)
 }
 
 async function configureQueue(s: Session, name: string, patch: Patch, actor: string): Promise<QueueRecord> {
@@ -59,6 +54,9 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     }
     audit(s, actor, 'configure queue', name, difference)
     await settingsChanged(s)
+    refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)
+    await ensureOwnLimit(s, row)
+    s.wakeTypes([...s.catalog.typesOf(row.id)].map((type) => type.id))
   }
   return queueRecord(row, 0)
 }

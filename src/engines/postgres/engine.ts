@@ -178,13 +178,19 @@ class PostgresEngine implements Engine {
     }
     if (requestId !== null) asked.sent(worker, requestId)
     const items = wants.reduce((sum, want) => sum + want.max, 0)
-    return this.call({
+    const claimed = await this.call({
       work: (s) => claim(s, ask, marks),
       repeatable: requestId !== null,
       items,
       // A first delivery that a crash forgets is handed out again; a task handed out before must keep its new fence.
       relaxed: ({ deliveries }) => deliveries.every((delivery) => delivery.number === 1),
     })
+    const { blockedBy, nextDueMs } = claimed
+    if (blockedBy.length > 0) {
+      const blocked = blockedBy.map(({ queue }) => queue)
+      wake.hold(blocked, nextDueMs)
+    }
+    return claimed
   }
 
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {

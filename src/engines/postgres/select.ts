@@ -17,6 +17,7 @@ import {
   workerRecord,
 } from '../shown.js'
 import { type BatchSum, batchOf, tokens } from './configure.js'
+import { limits } from './limits.js'
 import { proof } from './measure.js'
 import { asWas, clean, type Session } from './session.js'
 import { heldText } from './statements.js'
@@ -37,6 +38,8 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
     case 'token':
       return whole((await tokens(s)).filter(isNamed(filter)))
+    case 'limit':
+      return whole((await limits(s)).filter(isNamed(filter)))
     case 'proof':
       return whole(await proof(s))
     case 'audit':

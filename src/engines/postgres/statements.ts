@@ -108,7 +108,8 @@ const texts = {
   ack: `delete from piecework.task task
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
-    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey'], 'task.')}`,
+    returning task.id,
+      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -273,6 +274,22 @@ const texts = {
   addToken: `insert into piecework.token (id, name, hash, scopes, queues, createdAt, expiresAt)
     values ($1, $2, $3, $4, $5, $6, $7)`,
   dropToken: 'delete from piecework.token where id = $1',
+  limits: 'select id, name, queue, settings from piecework.limits order by name, id',
+  addLimit:
+    "insert into piecework.limits (name, queue, settings, state) values ($1, $2, $3, '{}') on conflict do nothing",
+  setLimit: 'update piecework.limits set settings = $1 where id = $2',
+  dropLimit: 'delete from piecework.limits where id = $1',
+  limitState: 'select state from piecework.limits where id = $1',
+  // Whoever has a limit has it until the commit: nobody waits for it with tasks locked, so nobody can wait in a circle.
+  lockLimits: 'select id, state from piecework.limits where id = any($1) order by id for update skip locked',
+  setLimitState: 'update piecework.limits set state = $1 where id = $2',
+  addLimitNote: 'insert into piecework.limit_note (limitId, note) values ($1, $2)',
+  takeLimitNotes: 'delete from piecework.limit_note where limitId = any($1) returning limitId as "limitId", note',
+  leasedUnder: `select given.id, sum(type.leased + coalesce(moved.leased, 0))::bigint as leased
+    from unnest($1::int[], $2::int[]) as given(id, type) join piecework.type type on type.id = given.type
+    left join (select type, sum(leased) as leased from piecework.tally where type = any($2::int[]) group by type) moved
+      on moved.type = given.type
+    group by given.id`,
   addAudit: 'insert into piecework.audit (at, actor, action, subject, details) values ($1, $2, $3, $4, $5)',
 
   // Everything a sweep must know to see that it has nothing to do.
