@@ -141,9 +141,9 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
     marks.raise(row.type, row.place)
     answer.deliveries.push(delivery(s, row, leaseMs, { batch: batchName(row.batch), limited }))
   }
+  charge(s, queue.id, rows.length)
   // Never more in the same claim: behind what it took may be a suspect, which goes out alone.
   if (rows.length < max) marks.forget(types)
-  charge(s, queue.id, rows.length)
   return null
 }
 

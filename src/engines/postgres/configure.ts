@@ -32,8 +32,8 @@ export async function configure(
   if (kind === 'batch') {
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
   }
-  if (kind === 'token') return { ...(await configureToken(s, name, patch as TokenPatch | null, actor)) }
   if (kind === 'limit') return { ...(await configureLimit(s, name, patch, actor)) }
+  if (kind === 'token') return { ...(await configureToken(s, name, patch as TokenPatch | null, actor)) }
   throw cannotConfigure(kind, patch)
 }
 

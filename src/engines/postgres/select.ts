@@ -36,10 +36,10 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
-    case 'token':
-      return whole((await tokens(s)).filter(isNamed(filter)))
     case 'limit':
       return whole((await limits(s)).filter(isNamed(filter)))
+    case 'token':
+      return whole((await tokens(s)).filter(isNamed(filter)))
     case 'proof':
       return whole(await proof(s))
     case 'audit':

@@ -269,14 +269,11 @@ const texts = {
   setAnswer: 'update piecework.answer set answer = $2 where request = $1',
   pruneAnswers: `delete from piecework.answer where request in (
     select request from piecework.answer where endsAt <= $1 limit 10000 for update skip locked)`,
-  tokens: `select ${named(['id', 'name', 'hash', 'scopes', 'queues', 'createdAt', 'expiresAt'])} from piecework.token
-    order by name, createdAt, id`,
-  addToken: `insert into piecework.token (id, name, hash, scopes, queues, createdAt, expiresAt)
-    values ($1, $2, $3, $4, $5, $6, $7)`,
-  dropToken: 'delete from piecework.token where id = $1',
   limits: 'select id, name, queue, settings from piecework.limits order by name, id',
-  addLimit:
-    "insert into piecework.limits (name, queue, settings, state) values ($1, $2, $3, '{}') on conflict do nothing",
+  addLimit: `insert into piecework.limits (name, settings, state) values ($1, $2, '{}')
+    on conflict (name) do update set settings = excluded.settings`,
+  addOwnLimit: `insert into piecework.limits (queue, settings, state) values ($1, '{}', '{}')
+    on conflict (queue) do nothing`,
   setLimit: 'update piecework.limits set settings = $1 where id = $2',
   dropLimit: 'delete from piecework.limits where id = $1',
   limitState: 'select state from piecework.limits where id = $1',
@@ -290,6 +287,11 @@ const texts = {
     left join (select type, sum(leased) as leased from piecework.tally where type = any($2::int[]) group by type) moved
       on moved.type = given.type
     group by given.id`,
+  tokens: `select ${named(['id', 'name', 'hash', 'scopes', 'queues', 'createdAt', 'expiresAt'])} from piecework.token
+    order by name, createdAt, id`,
+  addToken: `insert into piecework.token (id, name, hash, scopes, queues, createdAt, expiresAt)
+    values ($1, $2, $3, $4, $5, $6, $7)`,
+  dropToken: 'delete from piecework.token where id = $1',
   addAudit: 'insert into piecework.audit (at, actor, action, subject, details) values ($1, $2, $3, $4, $5)',
 
   // Everything a sweep must know to see that it has nothing to do.
