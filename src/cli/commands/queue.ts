@@ -8,7 +8,7 @@ import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
 import { queueNamed } from '../names.js'
 import { oneLine, table } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
-import { fieldNamed, patchOf } from '../settings.js'
+import { fieldsOf, patchOf } from '../settings.js'
 import { type Store, withStore } from '../store.js'
 
 export function queueCommand(program: Command): void {
@@ -70,24 +70,29 @@ const setAct: Act = async (context, [name, settings], options) => {
   const patch = patchOf(settings as string[])
   return withStore(context.url, { create: false }, async (store) => {
     await store.client.queue(queue).configure(patch, { force: options.force === true })
+    context.output.did('the policy is set')
     await told(context, await queueNamed(store, queue))
     return 0
   })
 }
 
-const unset: Act = (context, [name, fields], options) =>
-  onQueue(context, name, async (store, { name: queue }) => {
-    const named = (fields as string[]).map((field) => fieldNamed(field))
-    const layer = named.length === 0 ? { operator: null } : { unset: named }
+const unset: Act = async (context, [name, given], options) => {
+  const fields = fieldsOf(given as string[])
+  return onQueue(context, name, async (store, { name: queue }) => {
+    const layer = fields.length === 0 ? { operator: null } : { unset: fields }
     const patch = { ...layer, force: options.force === true }
     const { engine, connection } = store
-    await told(context, (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord)
+    const record = (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord
+    context.output.did('the policy is unset')
+    await told(context, record)
   })
+}
 
 const paused = (value: boolean, ...[context, [name]]: Parameters<Act>) =>
   onQueue(context, name, async (store, { name: queue }) => {
     await (value ? store.client.queue(queue).pause() : store.client.queue(queue).resume())
     const { output } = context
+    output.did(`${queue} is ${value ? 'paused' : 'resumed'}`)
     await (output.json
       ? output.value({ queue, paused: value })
       : output.result(`${queue} ${value ? 'paused' : 'resumed'}`))
@@ -98,6 +103,7 @@ const move: Act = (context, [name], options) =>
     const { output } = context
     const dryRun = options.dryRun === true
     const done = await moveTasks(connection, queue, filterOf(queue, options), options.to, dryRun)
+    if (!dryRun) output.did(`${done.moved} moved, ${done.asked} asked`)
     if (output.json) return output.value(dryRun ? { ...done, dryRun } : done)
     const later = done.asked === 0 ? '' : `, ${done.asked} when their delivery ends`
     await output.result(`${done.moved} ${dryRun ? 'would be moved' : 'moved'}${later}`)
@@ -112,6 +118,7 @@ const purge: Act = (context, [name], options) =>
     const dryRun = options.dryRun === true
     if (!dryRun) await confirm(there.changed, `purge queue ${queue}`, options.yes === true)
     const { changed } = dryRun ? there : await amendAll(store.connection, filter, { do: 'purge' }, false)
+    if (!dryRun) output.did(`${changed} purged`)
     if (output.json) await output.value(dryRun ? { purged: changed, dryRun } : { purged: changed })
     else await output.result(`${changed} ${dryRun ? 'would be purged' : 'purged'}`)
   })

@@ -1,11 +1,10 @@
 // Hands out ready tasks on PostgreSQL: one statement that skips what others lock, from a remembered place on.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import type { Clock } from '../../ground/clock.js'
-import { answerKeepMs } from '../../task/limits.js'
 import { parseReceipt, receiptText } from '../receipt.js'
-import { taken } from './errors.js'
+import { keep, keptAnswer, requestName } from './answer.js'
 import { allowance, charge } from './limits.js'
-import { asWas, clean, type Session } from './session.js'
+import { asWas, type Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { again } from './turn.js'
 
@@ -30,9 +29,10 @@ interface ClaimedRow {
 /**
  * How low the places of a type's ready tasks can be: claims start there, past the entries of tasks long gone that an
  * open snapshot keeps in the index (0.4 ms instead of 5.9 ms and growing). Only a hint: every `everyMs` a claim looks
- * from the start, and a claim that gets less than it asked for looks again.
+ * from the start, so does one that got nothing, and the next one after a claim that got less than it asked for.
  */
 export class Marks {
+  readonly low = Number.MIN_SAFE_INTEGER
   readonly #marks = new Map<number, number>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
 
@@ -53,11 +53,15 @@ export class Marks {
   }
 
   of(types: readonly number[]): number[] {
-    return types.map((type) => this.#marks.get(type) ?? Number.MIN_SAFE_INTEGER)
+    return types.map((type) => this.#marks.get(type) ?? this.low)
   }
 
   raise(type: number, place: number): void {
     this.#marks.set(type, place)
+  }
+
+  forget(types: readonly number[]): void {
+    for (const type of types) this.#marks.delete(type)
   }
 
   /** New ready tasks of these types, each with its lowest new place. */
@@ -80,9 +84,10 @@ interface Kept {
 
 export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Claimed | typeof again> {
   const request = ask.requestId === null ? null : requestName('claim', ask.worker, ask.requestId)
-  if (request !== null) {
-    const [kept] = await s.run<{ answer: string }>(s.q.answerOf, [request, s.now])
-    if (kept) return stillLeased(s, ask, JSON.parse(kept.answer) as Kept)
+  const kept = request === null ? null : await keptAnswer(s, request)
+  if (kept !== null) {
+    const first = await stillLeased(s, ask, JSON.parse(kept) as Kept)
+    if (first.deliveries.length > 0) return first
   }
   if (marks.due()) {
     const { matured, expired } = await sweepDue(s, 200)
@@ -93,25 +98,13 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
   let roomMs: number | null = null
   for (const want of ask.wants) roomMs = sooner(roomMs, await claimWant(s, ask, want, marks, answer))
-  if (answer.deliveries.length === 0) {
-    await meet(s, ask.worker)
-    answer.nextDueMs = sooner(await nextDueMs(s), roomMs)
-  }
-  // Who asks again after nothing may get something.
-  if (request !== null && answer.deliveries.length > 0) {
+  if (answer.deliveries.length === 0) answer.nextDueMs = sooner(await nextDueMs(s), roomMs)
+  // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
+  else if (request !== null) {
     const deliveries = answer.deliveries.map(({ receipt, batch }) => [receipt, batch])
-    await keep(s, request, { ...answer, deliveries })
+    await keep(s, request, JSON.stringify({ ...answer, deliveries }), kept)
   }
   return answer
-}
-
-/** Names a call whose answer is kept; two that differ never have one name. */
-export const requestName = (...parts: string[]): string => clean(JSON.stringify(parts))
-
-/** Stores an answer; runs the transaction again when the same request was just answered elsewhere. */
-export async function keep(s: Session, request: string, answer: unknown): Promise<void> {
-  const rows = await s.run(s.q.addAnswer, [request, JSON.stringify(answer), s.now + answerKeepMs, s.now])
-  if (rows.length === 0) throw taken()
 }
 
 /** Adds what this want gets to the answer; answers when time alone makes room for more, null when it does not. */
@@ -133,18 +126,9 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
   const leaseMs = ask.leaseMs ?? s.catalog.policyOf(queue.id).leaseMs
   const from = marks.of(types)
   let rows = await take(s, ask.worker, types, from, max, leaseMs)
-  const low = Number.MIN_SAFE_INTEGER
-  if (rows.length < max && from.some((mark) => mark !== low)) {
-    const rest = max - rows.length
-    const more = await take(
-      s,
-      ask.worker,
-      types,
-      types.map(() => low),
-      rest,
-      leaseMs,
-    )
-    rows = rows.concat(more)
+  if (rows.length === 0 && from.some((mark) => mark !== marks.low)) {
+    const start = types.map(() => marks.low)
+    rows = await take(s, ask.worker, types, start, max, leaseMs)
   }
   rows.sort(byPlace)
   const limited = room?.limited ?? false
@@ -158,6 +142,8 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
     answer.deliveries.push(delivery(s, row, leaseMs, { batch: batchName(row.batch), limited }))
   }
   charge(s, queue.id, rows.length)
+  // Never more in the same claim: behind what it took may be a suspect, which goes out alone.
+  if (rows.length < max) marks.forget(types)
   return null
 }
 
@@ -172,14 +158,12 @@ async function take(
   const statement = types.length === 1 ? s.q.claim : s.q.claimMany
   const values = [s.now + leaseMs, s.nowUs, s.now, worker, types, marks, max]
   const rows = await s.run<ClaimedRow>(statement, values)
-  return rows.length > 0 || !(await meet(s, worker)) ? rows : s.run<ClaimedRow>(statement, values)
-}
-
-/** Nobody may hold a task whom the store does not know; true when it did not know this worker. */
-async function meet(s: Session, worker: string): Promise<boolean> {
-  if ((await s.run(s.q.workerByName, [worker])).length > 0) return false
-  await s.run(s.q.meet, [worker, s.now])
-  return true
+  if (rows.length > 0 || (await s.run(s.q.anyReady, [types])).length === 0) return rows
+  // Nobody may hold a task whom the store does not know, or did not a moment ago; who got nothing leaves no trace.
+  const met = await s.run(s.q.meet, [worker, s.now])
+  const now = await s.run<ClaimedRow>(statement, values)
+  if (now.length === 0 && met.length > 0) await s.run(s.q.leave, [worker])
+  return now
 }
 
 function delivery(

@@ -1,6 +1,6 @@
-// Named things on PostgreSQL: queues with their policy layers, types and batches, each change with its audit row.
+// Named things on PostgreSQL: queues with their policy layers, types, batches, tokens; each change is audited.
 import type { Kind, Patch } from '../../engine/contract.js'
-import type { BatchRecord, QueueRecord } from '../../task/records.js'
+import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
 import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
@@ -15,6 +15,7 @@ import {
   refuseReorder,
   typeNamed,
 } from '../named.js'
+import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
 import { audit, settingsChanged } from './audit.js'
 import { configureLimit, ensureOwnLimit } from './limits.js'
 import type { Session } from './session.js'
@@ -32,6 +33,7 @@ export async function configure(
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
   }
   if (kind === 'limit') return { ...(await configureLimit(s, name, patch, actor)) }
+  if (kind === 'token') return { ...(await configureToken(s, name, patch as TokenPatch | null, actor)) }
   throw cannotConfigure(kind, patch)
 }
 
@@ -100,4 +102,23 @@ async function forgetBatch(s: Session, name: string, actor: string): Promise<Pat
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   await settingsChanged(s)
   return { ...batchOf(row) }
+}
+
+export const tokens = async (s: Session): Promise<TokenRecord[]> => (await s.run<TokenRow>(s.q.tokens)).map(tokenRecord)
+
+/** Makes a token or, with null, revokes it. */
+async function configureToken(s: Session, id: string, patch: TokenPatch | null, actor: string): Promise<TokenRecord> {
+  // Whoever makes or revokes one at the same time waits here, so that each sees the tokens of the others.
+  await s.run(s.q.bumpSettings)
+  if (patch === null) {
+    const old = tokenRevoked(await tokens(s), id)
+    s.send(s.q.dropToken, id)
+    audit(s, actor, 'revoke token', old.name, { id })
+    return old
+  }
+  const token = newToken(await tokens(s), id, patch, s.now)
+  const { name, hash, scopes, queues, createdAt, expiresAt } = token
+  s.send(s.q.addToken, id, name, hash, JSON.stringify(scopes), JSON.stringify(queues), createdAt, expiresAt)
+  audit(s, actor, 'create token', name, { id, scopes, queues, expiresAt })
+  return token
 }

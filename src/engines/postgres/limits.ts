@@ -84,7 +84,7 @@ async function leasedUnder(s: Session, ids: readonly number[]): Promise<Map<numb
 /** A queue whose policy has ceilings of its own, or a breaker, gets a limit to remember things in. */
 export async function ensureOwnLimit(s: Session, queue: QueueRow): Promise<void> {
   if (!needsOwn(s.catalog.policyOf(queue.id)) || s.catalog.limitFor(queue.id)) return
-  await s.run(s.q.addLimit, [null, queue.id, '{}'])
+  await s.run(s.q.addOwnLimit, [queue.id])
   await settingsChanged(s)
 }
 
@@ -98,7 +98,7 @@ export async function configureLimit(
   if (patch === null) return removeLimit(s, row, name, actor)
   const text = patchedLimit(row, patch)
   if (row) await s.run(s.q.setLimit, [text, row.id])
-  else await s.run(s.q.addLimit, [clean(name), null, text])
+  else await s.run(s.q.addLimit, [clean(name), text])
   if (row?.settings !== text) audit(s, actor, 'set limit', name, changeOf(row, text))
   await settingsChanged(s)
   const now = s.catalog.limitNamed(name) as LimitRow

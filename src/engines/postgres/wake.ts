@@ -96,7 +96,14 @@ export class Wake {
     this.#poll?.cancel()
     this.#telling?.cancel()
     for (const waiter of [...this.#waiters]) waiter.end(false)
-    if (this.#ear !== null && this.#ear !== 'starting') this.#ear.end()
+    this.#deafen()
+  }
+
+  /** Ends the session that listens; the next wait begins another one. */
+  #deafen(): void {
+    if (this.#ear === null || this.#ear === 'starting') return
+    this.#ear.end()
+    this.#ear = null
   }
 
   #hear(queues: ReadonlySet<string>): void {
@@ -128,7 +135,11 @@ export class Wake {
     if (queues.size > 0) {
       const atMs = this.clock.monotonicMs()
       const ask = (link: Link) => link.run<Polled>(this.q.poll, [[...queues]])
-      const [answer] = await this.links.use(ask).catch(() => [])
+      const [answer] = await this.links.use(ask).catch(() => {
+        // What is silent for statements may be so for notifications, and would stay so unnoticed.
+        this.#deafen()
+        return []
+      })
       const free = answer?.ready.filter((queue) => (this.#held.get(queue) ?? 0) <= atMs) ?? []
       if (free.length > 0) {
         this.#waitMs = pollMsMin
