@@ -62,7 +62,10 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     refuseReorder(before, row, patch, (await s.run(s.q.keyedOf, [row.id])).length > 0)
   }
   if (difference !== null) {
-    await s.run(s.q.setQueue, [row.pausedAt, row.code, row.operator, row.id])
+    if (row.code !== before.code) s.send(s.q.setCode, row.id, row.code)
+    if (row.pausedAt !== before.pausedAt || row.operator !== before.operator) {
+      s.send(s.q.setOperator, row.id, row.pausedAt, row.operator)
+    }
     audit(s, actor, 'configure queue', name, difference)
     await settingsChanged(s)
     refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)

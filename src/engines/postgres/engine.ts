@@ -278,9 +278,12 @@ class PostgresEngine implements Engine {
     const links = new Links(this.source, this.options, clock)
     try {
       await this.migrateOver(links, false, this.options.create !== false)
+      const [right] = await links.use((link) => link.run<{ may: boolean }>(this.q.sweeper, [this.schema]))
+      // A user who may only add tasks leaves the sweeping to others.
+      if (right?.may === false) Object.assign(this.traits, { sweeps: 'store' })
     } catch (error) {
       links.close()
-      throw error
+      throw translated(error, links.name)
     }
     if (!links.sessions) Object.assign(this.traits, { liveness: 'lease', wake: 'poll' })
     const { q, catalog, schema } = this

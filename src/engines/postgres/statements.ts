@@ -69,7 +69,13 @@ const texts = {
     order by name`,
   addQueues: `insert into piecework.queue (name, createdAt) select name, $2 from unnest($1::text[]) as given(name)
     order by name on conflict do nothing`,
-  setQueue: 'update piecework.queue set pausedAt = $1, code = $2, operator = $3 where id = $4',
+  // Each of its own: programs may bring their policy without the right to pause or to overrule an operator.
+  setCode: 'update piecework.queue set code = $2 where id = $1',
+  setOperator: 'update piecework.queue set pausedAt = $2, operator = $3 where id = $1',
+  // Whether this user may do what a sweep does.
+  sweeper: `select bool_and(has_table_privilege(pg_class.oid, 'delete')) as may from pg_class
+    join pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = $1 and relname in ('task', 'history', 'worker', 'answer')`,
   types: `select ${named(['id', 'queue', 'name', 'pausedAt', 'mixed'])} from piecework.type`,
   addTypes: `insert into piecework.type (queue, name) select * from unnest($1::int[], $2::text[]) as given(queue, name)
     order by queue, name on conflict do nothing`,
