@@ -1,8 +1,12 @@
 // enqueue, status, dead, explain, version: what they print, in what shape, with which exit code.
 import { readdirSync } from 'node:fs'
+import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import type { Figures } from '../../dist/engine/contract.js'
 import { errorTable } from '../../dist/ground/errors.js'
-import { type Finished, room } from './cli.js'
+import { queueStats } from '../../dist/queue/figures.js'
+import { states, totals } from '../../dist/task/lifecycle.js'
+import { type Finished, room, until } from './cli.js'
 
 describe('enqueue', () => {
   it('prints one id a line for arguments, JSON as it was written', async () => {
@@ -82,6 +86,40 @@ describe('status', () => {
     expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/^queue +ready.*\nmail +2 /)])
   })
 
+  it('shows people how many are done, and which worker has been silent for long', async () => {
+    const { run, start, path } = room()
+    await run(['enqueue', 'q', '1', '2', '3'])
+    expect((await run(['work', 'q', '--until-drained', '--', 'true'])).code).toBe(0)
+    const { child, finished } = start(['work', 'q', '--', 'true'])
+    await until('it has joined', async () => (await run(['status', '--json'])).json()[0]?.workers.length === 1)
+    child.kill('SIGKILL')
+    await finished
+    const db = new Database(path('piecework.db'))
+    db.exec('update piecework_worker set aliveAt = aliveAt - 60000')
+    db.close()
+    const { stdout } = await run(['status'])
+    expect(stdout).toMatch(/^queue +ready +scheduled +waiting +leased +done +dead .*\nq +0 +0 +0 +0 +3 +0 /)
+    expect(stdout).toMatch(/last heard of\n.* q +0\/10 +1 min \d+ s ago \(silent: dead or stopped\)/)
+  }, 60_000)
+
+  it('sorts the figures of thousands of queues once', () => {
+    let looks = 0
+    const zeros = Object.fromEntries([...states, ...totals].map((name) => [name, 0]))
+    const types = Array.from({ length: 3000 }, (_, index) => {
+      const row = { ...zeros, type: 't', paused: false, backlogAgeMs: null, leaseAgeMaxMs: null }
+      const look = () => {
+        looks++
+        return `q${index}`
+      }
+      return Object.defineProperty(row, 'queue', { get: look, enumerable: true })
+    })
+    const figures = { at: 0, types, workers: [] } as unknown as Figures
+    for (let index = 0; index < 3000; index++) {
+      expect(queueStats(figures, `q${index}`, false).types).toHaveLength(1)
+    }
+    expect(looks).toBeLessThan(10 * 3000)
+  })
+
   it('is of one queue when it is named, and refuses an unknown one with a suggestion', async () => {
     const { run } = room()
     await run(['enqueue', 'mail', '1'])
@@ -104,8 +142,8 @@ describe('migrate', () => {
     expect([planned.code, planned.stdout]).toEqual([0, expect.stringContaining('create table piecework_task')])
     expect(readdirSync(folder)).toEqual([])
     const [listed] = (await run(['migrate', '-n', '--json'])).json()
-    expect(listed).toMatchObject({ dryRun: true, statements: [expect.any(String)] })
-    expect((await run(['migrate'])).stdout).toBe('migrated in 1 steps\n')
+    expect(listed).toMatchObject({ dryRun: true, statements: [expect.any(String), expect.any(String)] })
+    expect((await run(['migrate'])).stdout).toBe('migrated in 2 steps\n')
     expect((await run(['migrate'])).stdout).toBe('nothing to migrate\n')
     expect((await run(['status', '--json'])).json()[0]?.queues).toEqual([])
   }, 60_000)

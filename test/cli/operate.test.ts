@@ -65,6 +65,24 @@ describe('queue', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
+  it('set says when the queue is new, with the name that may have been meant', async () => {
+    const { run } = room()
+    await run(['enqueue', 'mail', '1'])
+    const typo = await run(['queue', 'set', 'mial', 'lease=1m'])
+    expect([typo.code, typo.stderr]).toEqual([
+      0,
+      'piecework: warning: "mial" is a new queue: nothing was ever enqueued there. Did you mean "mail"? ' +
+        '(PW_QUEUE_UNKNOWN)\n',
+    ])
+    const fresh = await run(['queue', 'set', 'letters', 'lease=1m', '--json'])
+    expect(JSON.parse(fresh.stderr).warning.message).toMatch(
+      /"letters" is a new queue: nothing was ever enqueued there.$/,
+    )
+    for (const name of ['mail', 'letters']) {
+      expect((await run(['queue', 'set', name, 'lease=2m'])).stderr).toBe('')
+    }
+  }, 60_000)
+
   it('unset knows its settings too', async () => {
     const { run } = room()
     await run(['enqueue', 'q', '1'])

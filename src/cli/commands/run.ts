@@ -129,6 +129,7 @@ function planOf(context: Context, words: string[], given: Given, format: Format,
     concurrency,
     perSecond: perSecond === undefined ? null : whole('--per-second', perSecond, 1, 1_000_000),
     halt: haltOf(text('halt')),
+    haltRule: text('halt'),
     results: {
       tag: given.tag === true,
       folder: text('results') === undefined ? null : resolve(text('results') ?? ''),
