@@ -249,9 +249,10 @@ class Session {
       this.#tell(`piecework: ${what}: those items were given back and run again, to keep the order`)
     }
     if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
+    const stdin = this.#input.name !== '-' ? null : this.#feed.ended ? 'read' : 'left'
     this.#output.did(`${batch.done} of ${batch.total} done, ${batch.dead} dead`)
     if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
-    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again))
+    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again, stdin))
     if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit
     return batch.dead > 0 ? 1 : 0
   }

@@ -1,7 +1,7 @@
 // `run` as its users see it: what COMMAND gets, what comes out, how each end counts, and the exit code.
 import { chmodSync, mkdirSync, readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { numbers, room, until } from './cli.js'
+import { numbers, room } from './cli.js'
 
 const sorted = (text: string) => text.split('\n').filter(Boolean).sort()
 
@@ -333,20 +333,6 @@ describe('stopping by itself', () => {
     expect(summary).toMatchObject({ total: 50, done: 0 })
     expect(summary?.retries).toBeLessThan(30)
   })
-
-  it('says that the queue is paused, and how to go on', async () => {
-    const { run, start } = room()
-    await run(['enqueue', 'b', '1', '--text'])
-    await run(['queue', 'pause', 'b'])
-    const waiting = start(['run', '--batch', 'b', '--', 'true'], { input: 'x\n' })
-    await until('it says so', () => waiting.stderr.includes('PW_QUEUE_PAUSED'))
-    expect(waiting.stderr).toContain('Queue b is paused, so no item is started. To go on: piecework queue resume b')
-    const json = start(['run', '--json', '--batch', 'b', '--', 'true'], { input: 'x\n' })
-    await until('the other one says so, too', () => json.stderr.includes('\n'))
-    expect(JSON.parse(json.stderr).warning.code).toBe('PW_QUEUE_PAUSED')
-    await run(['queue', 'resume', 'b'])
-    expect([(await waiting.finished).code, (await json.finished).code]).toEqual([0, 0])
-  }, 60_000)
 
   it('by --halt: soon lets what runs end, now ends it, never goes on', async () => {
     const { run, lines, path } = room()

@@ -5,6 +5,10 @@ import type { HeldRow } from '../ledger.js'
 import { moveOn } from './move.js'
 import type { Session } from './session.js'
 
+/** Whoever was not heard of for so long, holds nothing and has no lock to show its death is gone: a worker that never
+ *  joined, or whose lock file somebody removed. Should it live, its next beat tells it to join again. */
+const silentMs = 86_400_000
+
 /**
  * The whole sweep. `dead` are the workers (ids) found dead before this transaction; `crash` says that they died
  * together with all others, which puts no suspicion on the tasks they held.
@@ -18,6 +22,7 @@ export function sweep(s: Session, max: number, dead: readonly number[], crash: b
   const promotedLate = s.promoteLanes().size
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
+  s.q.pruneWorkers.run(s.now - silentMs)
   const next = nextDueMs(s)
   const deadline = (s.q.nextDeadline.get() as { at: number | null }).at
   const nextMs = deadline === null ? next : Math.min(next ?? Number.POSITIVE_INFINITY, Math.max(0, deadline - s.now))
