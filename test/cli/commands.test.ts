@@ -135,6 +135,22 @@ describe('status', () => {
 
 const deliveriesOf = (listed: Finished) => listed.json().map(({ deliveries }) => deliveries)
 
+describe('run --help', () => {
+  it('tells placeholders, ends and exit codes, and its examples run', async () => {
+    const { run, write } = room()
+    const { code, stdout } = await run(['run', '--help'])
+    expect(code).toBe(0)
+    for (const word of ['{}', '{.}', '{/}', '{//}', '{/.}', '{#}', '{field}', '65', '75', '126', '130, 143']) {
+      expect(stdout).toContain(word)
+    }
+    const example = /piecework (run -a people.csv .*)/.exec(stdout)?.[1] ?? ''
+    write('people.csv', 'name\nAda\nBob\n')
+    const words = example.replaceAll("'", '').replace('echo Dear {name},', '').trim().split(/ +/)
+    const told = await run([...words, 'echo', 'Dear {name},'])
+    expect([told.code, told.stdout]).toEqual([0, 'Dear Ada,\nDear Bob,\n'])
+  })
+})
+
 describe('migrate', () => {
   it('prints what it would do, does it, and then has nothing to do', async () => {
     const { run, folder } = room()
