@@ -1,7 +1,15 @@
 // Reads FIELD=VALUE for the policy of a queue: the library's names, or the same in kebab case with durations.
 import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
-import { checkPolicy, noSetting, policyDefaults, shown } from '../task/limits.js'
+import {
+  breakerDefaults,
+  checkLimit,
+  checkPolicy,
+  limitFields,
+  noSetting,
+  policyDefaults,
+  shown,
+} from '../task/limits.js'
 import { msOf, pair } from './values.js'
 
 type Patch = Record<string, unknown>
@@ -13,9 +21,9 @@ export function patchOf(settings: readonly string[]): Patch {
     const [name, text] = pair('A setting', setting)
     const [outerName = '', innerName, ...deeper] = name.split('.')
     const outer = fieldNamed('A queue', outerName, policyDefaults)
-    const parts = policyDefaults[outer as keyof typeof policyDefaults]
-    if (innerName === undefined) patch[outer] = readOf(name, outer, text)
-    else if (typeof parts !== 'object' || parts === null || deeper.length > 0) {
+    const parts = outer === 'breaker' ? breakerDefaults : policyDefaults[outer as keyof typeof policyDefaults]
+    if (innerName === undefined) patch[outer] = outer === 'uses' ? listed(text) : readOf(name, outer, text)
+    else if (typeof parts !== 'object' || parts === null || Array.isArray(parts) || deeper.length > 0) {
       throw new PieceworkError('PW_OPTION_UNKNOWN', `${outer} has no part ${shown(name)}.`, { field: name })
     } else {
       const inner = fieldNamed(outer, innerName, parts)
@@ -25,6 +33,21 @@ export function patchOf(settings: readonly string[]): Patch {
   // Refused before the store is touched.
   return checkPolicy(patch)
 }
+
+/** `concurrency=20`, `per-second=200`, `adaptive=true` as the settings of a limit. */
+export function limitPatchOf(settings: readonly string[]): Patch {
+  const fields = Object.fromEntries(limitFields.map((field) => [field, null]))
+  const patch = settings.map((setting) => {
+    const [name, text] = pair('A setting', setting)
+    const field = fieldNamed('A limit', name, fields)
+    return [field, readOf(name, field, text)]
+  })
+  return checkLimit(Object.fromEntries(patch))
+}
+
+/** Names separated by commas; `none` is none. */
+const listed = (text: string): string[] =>
+  text === 'none' || text === '' ? [] : text.split(',').map((name) => name.trim())
 
 /** The settings that `unset` names, by the library's names; throws PW_OPTION_UNKNOWN. */
 export const fieldsOf = (names: readonly string[]): string[] =>

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
+import { type Breaker, breakerFailuresMax, type LimitSettings } from './limiter.js'
 
 /** 1 MiB: larger data belongs in a file or object store, with a reference in the queue. */
 export const payloadBytesMax = 1_048_576
@@ -42,6 +43,13 @@ export interface Policy {
   headStartMs: number
   perKey: PerKey
   dedupWindowMs: number
+  /** Ceilings of this queue over all workers of the store. */
+  concurrencyMax: number | null
+  perSecondMax: number | null
+  /** Named limits it draws on. */
+  uses: string[]
+  /** When its claims pause because its work fails. */
+  breaker: Breaker | null
   resultKeepMs: number
 }
 
@@ -54,8 +62,15 @@ export const policyDefaults: Policy = {
   headStartMs: 60_000, // one step of priority is worth a minute of waiting
   perKey: { width: 1, fair: false, onDead: 'continue' },
   dedupWindowMs: 0, // dropping a wanted task is worse than a second one
+  concurrencyMax: null,
+  perSecondMax: null,
+  uses: [],
+  breaker: null,
   resultKeepMs: 0,
 }
+
+/** What a breaker is that says only some of it. */
+export const breakerDefaults: Breaker = { failures: 20, distinctTasks: 20, windowMs: 10_000 }
 
 /** A number of a setting; its refusal says what it has to be. */
 function whole(min: number, max: number, what = 'a whole number', none = '') {
@@ -69,6 +84,20 @@ function oneOf<const Words extends readonly string[]>(...words: Words) {
 }
 const day = 86_400_000
 
+/** Slower than one in a quarter of an hour is a schedule, not a rate. */
+const rate = `it must be a number from 0.001 to 1000000${orNone}`
+const perSecond = v.pipe(v.number(rate), v.minValue(0.001, rate), v.maxValue(1_000_000, rate))
+const concurrency = whole(1, 1_000_000, undefined, orNone)
+
+const limitSchema = v.strictObject({
+  concurrencyMax: v.optional(v.nullable(concurrency)),
+  perSecondMax: v.optional(v.nullable(perSecond)),
+  adaptive: v.optional(v.boolean('it must be true or false')),
+})
+
+export const limitFields = Object.keys(limitSchema.entries)
+
+const uses = 'it must be at most 16 names of limits (command line: uses=db,api)'
 const factor = 'it must be a number from 1 to 100'
 const policySchema = v.strictObject({
   leaseMs: v.optional(ms(100, 43_200_000)),
@@ -98,43 +127,76 @@ const policySchema = v.strictObject({
     ),
   ),
   dedupWindowMs: v.optional(ms(0, 365 * day)),
+  concurrencyMax: v.optional(v.nullable(concurrency)),
+  perSecondMax: v.optional(v.nullable(perSecond)),
+  // A claim looks at each of them.
+  uses: v.optional(v.pipe(v.array(v.pipe(v.string(uses), v.minLength(1, uses)), uses), v.maxLength(16, uses))),
+  breaker: v.optional(
+    v.nullable(
+      v.strictObject(
+        {
+          failures: v.optional(whole(1, breakerFailuresMax), breakerDefaults.failures),
+          distinctTasks: v.optional(whole(1, breakerFailuresMax), breakerDefaults.distinctTasks),
+          windowMs: v.optional(ms(100, day), breakerDefaults.windowMs),
+        },
+        'it has parts: failures, distinctTasks, windowMs (command line: breaker.failures=20), or is null',
+      ),
+    ),
+  ),
   // Results come with a later version; until then nothing may seem to keep them.
   resultKeepMs: v.optional(v.literal(0, 'this version keeps no results: it must be 0')),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
-export type PolicyPatch = {
-  [F in keyof Policy]?:
-    | (Policy[F] extends object ? { [G in keyof Policy[F]]?: Policy[F][G] | undefined } : Policy[F])
-    | undefined
-}
+export type PolicyPatch = { [F in keyof Policy]?: Patched<Policy[F]> | undefined }
+type Patched<T> = T extends readonly unknown[] ? T : T extends object ? { [G in keyof T]?: T[G] | undefined } : T
 
 /** Answers the patch without undefined fields; throws PW_OPTION_UNKNOWN with a suggestion, or PW_OPTION_INVALID. */
-export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
-  const known = Object.keys(policyDefaults)
+export const checkPolicy = (patch: Record<string, unknown>) =>
+  checked('A queue', Object.keys(policyDefaults), policySchema, patch) as PolicyPatch
+
+/** The same for the settings of a limit. */
+export const checkLimit = (patch: Record<string, unknown>) =>
+  checked('A limit', limitFields, limitSchema, patch) as Partial<LimitSettings>
+
+function checked(
+  whose: string,
+  known: readonly string[],
+  schema: v.GenericSchema,
+  patch: Record<string, unknown>,
+): Record<string, unknown> {
   for (const field of Object.keys(patch)) {
-    if (!known.includes(field) && patch[field] !== undefined) throw noSetting('A queue', field, known)
+    if (!known.includes(field) && patch[field] !== undefined) throw noSetting(whose, field, known)
   }
-  const result = v.safeParse(policySchema, patch)
+  const result = v.safeParse(schema, patch)
   if (!result.success) {
     const issue = result.issues[0]
-    const steps = issue.path?.map((step) => String(step.key)) ?? []
+    const steps = issue.path?.map((step) => String((step as { key?: unknown }).key)) ?? []
     const path = steps.join('.')
     const [outer = '', inner = ''] = steps
     // What a strict object says of a member that it does not have.
-    if (issue.expected === 'never') {
-      const known = Object.keys(policyDefaults[outer as 'backoff' | 'perKey'])
-      throw new PieceworkError('PW_OPTION_INVALID', noSetting(outer, inner, known).message, { field: path })
-    }
+    if (issue.expected === 'never') throw noPart(outer, inner, path)
     const value = typeof issue.input === 'object' && issue.input ? JSON.stringify(issue.input) : shown(issue.input)
     throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${value}; ${issue.message}.`, { field: path })
   }
-  return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
+  return JSON.parse(JSON.stringify(result.output)) as Record<string, unknown>
+}
+
+function noPart(outer: string, inner: string, path: string): PieceworkError {
+  const parts = { breaker: breakerDefaults, backoff: policyDefaults.backoff, perKey: policyDefaults.perKey }
+  const known = Object.keys(parts[outer as 'breaker' | 'backoff' | 'perKey'] ?? {})
+  return new PieceworkError('PW_OPTION_INVALID', noSetting(outer, inner, known).message, { field: path })
+}
+
+/** The field that was meant; the command line's names go without their unit. */
+function nearField(field: string, known: readonly string[]): string | undefined {
+  const bare = (name: string) => name.replace(/(Ms|Max)$/, '')
+  return closest(field, known) ?? known.find((name) => closest(field, [bare(name)]) !== null)
 }
 
 /** The refusal of a setting that `owner` does not have, with those it has. */
 export function noSetting(owner: string, field: string, known: readonly string[]): PieceworkError {
-  const near = closest(field, known)
+  const near = nearField(field, known)
   const hint = near ? `Did you mean "${near}"?` : `It has: ${known.join(', ')}.`
   return new PieceworkError('PW_OPTION_UNKNOWN', `${owner} has no setting "${field}". ${hint}`, { field })
 }

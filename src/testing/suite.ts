@@ -9,6 +9,7 @@ import { enqueueChapter } from './chapters/enqueue.js'
 import { extendChapter } from './chapters/extend.js'
 import { handlesChapter } from './chapters/handles.js'
 import { keysChapter } from './chapters/keys.js'
+import { limitsChapter } from './chapters/limits.js'
 import { moveChapter } from './chapters/move.js'
 import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
@@ -50,6 +51,7 @@ const chapters: readonly Chapter[] = [
   batchesChapter,
   sweepChapter,
   policyChapter,
+  limitsChapter,
   amendChapter,
   moveChapter,
   readingChapter,

@@ -189,6 +189,7 @@ export class Caller {
         waitedMs: m.now - task.dueAt,
         leaseMs: ask.leaseMs ?? m.rulesOf(queue).leaseMs,
         timeoutMs: 900_000,
+        limited: false,
         headers: null,
       }
     })

@@ -19,8 +19,8 @@ const planted: Planted[] = [
   {
     bug: 'a lapsed ack is refused',
     file: 'statements.js',
-    text: 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
-    by: 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
+    text: 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
+    by: 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
   },
   {
     bug: "a key's width is ignored",

@@ -1,5 +1,6 @@
 // `piecework status`: how the queues and workers of a store stand.
 import type { Command } from 'commander'
+import type { Traits } from '../../engine/contract.js'
 import { pause } from '../../ground/clock.js'
 import { type Counted, type Status, statusOf } from '../../insight/status.js'
 import { queueNamed } from '../names.js'
@@ -8,6 +9,8 @@ import { acts } from '../program.js'
 import { withStore } from '../store.js'
 
 const watchEveryMs = 1000
+/** Behind a pooler that shares sessions among many, and in memory. */
+const leasesAlone = 'A dead worker is known here by the end of its leases alone: its tasks come back after leaseMs.'
 
 export function statusCommand(program: Command): void {
   const command = program
@@ -23,7 +26,9 @@ export function statusCommand(program: Command): void {
       for (let before: Counted | null = null; !ending.signal.aborted; ) {
         const { status, counted } = await statusOf(store, queue, before)
         const clear = watch === true && process.stdout.isTTY ? '\u001b[H\u001b[2J' : ''
-        await (output.json ? output.value(status) : output.result(clear + pageOf(status, counted)))
+        await (output.json
+          ? output.value(status)
+          : output.result(clear + pageOf(status, counted, store.engine.traits.liveness)))
         if (watch !== true) break
         before = counted
         await pause(store.clock, watchEveryMs, ending.signal)
@@ -39,7 +44,7 @@ const silentMs = 15_000
 const heardOf = (ms: number) => `${humanMs(Math.max(0, ms))} ago${ms > silentMs ? ' (silent: dead or stopped)' : ''}`
 
 /** The figures for people. */
-function pageOf({ at, queues, workers }: Status, { totals }: Counted): string {
+function pageOf({ at, queues, workers }: Status, { totals }: Counted, liveness: Traits['liveness']): string {
   if (queues.length === 0) return 'No queue yet: nothing was ever enqueued here.'
   const rows = queues.map((queue) => [
     queue.paused ? `${queue.queue} (paused)` : queue.queue,
@@ -67,5 +72,6 @@ function pageOf({ at, queues, workers }: Status, { totals }: Counted): string {
     ])
     parts.push(table(['worker', 'where', 'queues', 'busy', 'last heard of'], staff))
   }
+  if (liveness === 'lease') parts.push(leasesAlone)
   return parts.join('\n\n')
 }

@@ -34,7 +34,8 @@ table batch (
   cancelled bigint not null default 0,
   retries bigint not null default 0,
   returned bigint not null default 0,
-  info text not null default '{}'::text
+  info text not null default '{}'::text,
+  followup text
 ) with (fillfactor=50);
 
 CREATE UNIQUE INDEX batch_name_key ON piecework.batch USING btree (name);
@@ -87,6 +88,27 @@ table lane (
 
 CREATE INDEX lane_key ON piecework.lane USING btree (queue, key);
 
+table limit_note (
+  limitid integer not null,
+  note text not null
+);
+
+CREATE INDEX limit_note_limit ON piecework.limit_note USING btree (limitid);
+
+table limits (
+  id integer not null identity,
+  name text,
+  queue integer,
+  settings text not null,
+  state text not null
+);
+
+CREATE UNIQUE INDEX limits_name_key ON piecework.limits USING btree (name);
+
+CREATE UNIQUE INDEX limits_pkey ON piecework.limits USING btree (id);
+
+CREATE UNIQUE INDEX limits_queue_key ON piecework.limits USING btree (queue);
+
 table member (
   batch integer not null,
   identity text not null,
@@ -124,6 +146,38 @@ table queue (
 CREATE UNIQUE INDEX queue_name_key ON piecework.queue USING btree (name);
 
 CREATE UNIQUE INDEX queue_pkey ON piecework.queue USING btree (id);
+
+table result (
+  task bigint not null,
+  type integer not null,
+  outcome text not null,
+  result text,
+  endedat bigint not null,
+  endsat bigint not null
+);
+
+CREATE INDEX result_ends ON piecework.result USING btree (endsat);
+
+CREATE UNIQUE INDEX result_pkey ON piecework.result USING btree (task);
+
+table route (
+  type integer not null,
+  goesto integer not null
+);
+
+CREATE UNIQUE INDEX route_pkey ON piecework.route USING btree (type);
+
+table schedule (
+  queue integer not null,
+  name text not null,
+  settings text not null,
+  nextat bigint,
+  lastat bigint
+);
+
+CREATE INDEX schedule_next ON piecework.schedule USING btree (nextat) WHERE (nextat IS NOT NULL);
+
+CREATE UNIQUE INDEX schedule_pkey ON piecework.schedule USING btree (queue, name);
 
 table store (
   one integer not null,
@@ -224,6 +278,18 @@ view tasks as
    FROM ((piecework.task task
      JOIN piecework.type type ON ((type.id = task.type)))
      JOIN piecework.queue queue ON ((queue.id = task.queue)));
+
+table token (
+  id text not null,
+  name text not null,
+  hash text not null,
+  scopes text not null,
+  queues text not null,
+  createdat bigint not null,
+  expiresat bigint
+);
+
+CREATE UNIQUE INDEX token_pkey ON piecework.token USING btree (id);
 
 table type (
   id integer not null identity,

@@ -127,7 +127,7 @@ create table piecework_batch (
   retries integer not null default 0,
   returned integer not null default 0,
   info text not null default '{}'
-) strict;
+, followUp text) strict;
 
 create table piecework_member (
   batch integer not null,
@@ -175,6 +175,37 @@ create table piecework_token (
   expiresAt integer
 ) strict, without rowid;
 
+create table piecework_limit (
+  id integer primary key,
+  name text unique,
+  queue integer unique,
+  settings text not null,
+  state text not null
+) strict;
+
+create table piecework_schedule (
+  queue integer not null,
+  name text not null,
+  settings text not null,
+  nextAt integer,
+  lastAt integer,
+  primary key (queue, name)
+) strict, without rowid;
+
+create table piecework_route (
+  type integer primary key,
+  goesTo integer not null
+) strict;
+
+create table piecework_result (
+  task integer primary key,
+  type integer not null,
+  outcome text not null,
+  result text,
+  endedAt integer not null,
+  endsAt integer not null
+) strict;
+
 create index piecework_task_ready on piecework_task (type, place) where state = 3;
 
 create index piecework_task_scheduled on piecework_task (wakeAt) where state = 1;
@@ -196,6 +227,10 @@ create index piecework_dead_type on piecework_dead (type, task);
 create index piecework_dedup_ends on piecework_dedup (endsAt) where endsAt is not null;
 
 create index piecework_answer_ends on piecework_answer (endsAt);
+
+create index piecework_schedule_next on piecework_schedule (nextAt) where nextAt is not null;
+
+create index piecework_result_ends on piecework_result (endsAt);
 
 create view piecework_tasks as
   select task.id, queue.name as queue, type.name as type,

@@ -1,7 +1,7 @@
 // The tables of a SQLite store and the numbered steps that bring an older file to this version's format.
 
 /** The format this version reads and writes; a file with a higher one is refused (PW_SCHEMA_NEW). */
-export const format = 2
+export const format = 3
 
 /** Step n brings a store from format n-1 to n. Steps never change once released; src names the columns' meaning. */
 export const migrations: readonly { to: number; sql: string }[] = [
@@ -204,6 +204,45 @@ create table piecework_token (
   createdAt integer not null,     -- wall clock, ms
   expiresAt integer               -- wall clock, ms; null: never
 ) strict, without rowid;
+`,
+  },
+  {
+    to: 3,
+    sql: `
+create table piecework_limit (
+  id integer primary key,
+  name text unique,               -- null: the own limit of a queue
+  queue integer unique,           -- the queue whose own it is
+  settings text not null,         -- JSON: concurrencyMax, perSecondMax, adaptive
+  state text not null             -- JSON: what a claim has to know of the past; src/task/limiter.ts
+) strict;
+
+create table piecework_schedule (
+  queue integer not null,
+  name text not null,
+  settings text not null,         -- JSON: when, and the task that is enqueued then
+  nextAt integer,                 -- the next slot, wall clock, ms; null: none is left
+  lastAt integer,                 -- the last slot that was enqueued or skipped
+  primary key (queue, name)
+) strict, without rowid;
+create index piecework_schedule_next on piecework_schedule (nextAt) where nextAt is not null;
+
+create table piecework_route (
+  type integer primary key,       -- what is enqueued as this type
+  goesTo integer not null         -- becomes a task of that one
+) strict;
+
+create table piecework_result (
+  task integer primary key,
+  type integer not null,
+  outcome text not null,          -- done or cancelled
+  result text,                    -- JSON
+  endedAt integer not null,
+  endsAt integer not null         -- kept until then
+) strict;
+create index piecework_result_ends on piecework_result (endsAt);
+
+alter table piecework_batch add column followUp text; -- JSON: the task enqueued by the commit that ends the batch
 `,
   },
 ]

@@ -1,7 +1,7 @@
 // Ends deliveries: the common ack in one statement, everything else fenced by its receipt and decided as everywhere.
 import type { Held, Verdict } from '../../engine/contract.js'
 import type { Outcome } from '../../task/lifecycle.js'
-import { endDelivery, freed } from '../endings.js'
+import { acked, endDelivery, freed } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { cancelAsked, code, parseReceipt, type Receipt, stateOf } from '../receipt.js'
 import { moveOn } from './move.js'
@@ -27,7 +27,9 @@ function settleOne(s: Session, verdict: Verdict): Outcome {
 
 function ack(s: Session, receipt: Receipt): Outcome {
   const { id, fence, nonce, type } = receipt
-  if (s.q.ackPlain.run(id, fence, nonce, type).changes > 0) {
+  const queue = s.catalog.typeById(type)?.queue ?? 0
+  const limited = s.catalog.limitsOf(queue).length > 0
+  if (!limited && s.q.ackPlain.run(id, fence, nonce, type).changes > 0) {
     s.count('ack', type, 'leased', null)
     return 'done'
   }
@@ -38,6 +40,7 @@ function ack(s: Session, receipt: Receipt): Outcome {
   s.countBatch(row.batch, 'done')
   // A first delivery acked under its lease has no history to remove.
   if (row.number > 1 || row.state !== code.leased) s.q.dropHistory.run(id)
+  if (limited) acked(s, queue, s.now - (row.claimedAt ?? s.now))
   freed(s, { ...row, id, queue: s.catalog.typeById(row.type)?.queue ?? 0 })
   return 'done'
 }

@@ -32,6 +32,8 @@ export interface Call {
   /** An earlier call of the same name has run: this one must repeat its answer. */
   repeats: Call | null
   ran: boolean
+  /** Of a claim: what it leased. */
+  took: Pick<Row, 'id' | 'fence'>[]
   answer: Extract<SimEvent, { is: 'answer' }>['answer'] | null
   /** Of a settle or extend: whether each receipt had to act when the call ran, and in which way it held its task. */
   acts: Acting[]
@@ -122,14 +124,15 @@ export class World {
 
   private asked({ call, process, copy, asked, at }: Extract<SimEvent, { is: 'ask' }>): void {
     const { order } = this
-    this.calls.set(call, { call, order, at, process, copy, asked, repeats: null, ran: false, answer: null, acts: [] })
+    this.calls.set(call, { call, order, at, process, copy, asked, ...fresh() })
   }
 
   private ran(call: Call): void {
     call.ran = true
     const name = nameOf(call.asked)
     if (name !== null) {
-      call.repeats = this.named.get(name) ?? null
+      const first = this.named.get(name)
+      call.repeats = first && this.keepsAnswer(first) ? first : null
       if (!call.repeats) this.named.set(name, call)
     }
     if (!call.repeats) call.acts = this.actingOf(call.asked)
@@ -158,6 +161,15 @@ export class World {
     return { acts: what === 'ack' || (what === 'extend' && life.lapsed === 'by time'), held: 'lapsed', type }
   }
 
+  /** A claim's answer is kept while anything of it is leased; afterwards its name is free for another claim. */
+  private keepsAnswer({ asked, took }: Call): boolean {
+    if (asked.verb !== 'claim') return true
+    return took.some(({ id, fence }) => {
+      const row = this.lives.get(id)?.row
+      return row?.state === 'leased' && row.fence === fence
+    })
+  }
+
   private answered({ call: number, answer }: Extract<SimEvent, { is: 'answer' }>): void {
     const call = this.call(number)
     call.answer = answer
@@ -165,8 +177,9 @@ export class World {
     for (const { receipt, id, fence, number } of answer.deliveries) this.receipts.set(receipt, { id, fence, number })
   }
 
-  private changed({ after, before, what, life }: Change): void {
+  private changed({ after, before, what, life, by }: Change): void {
     this.lives.set(life.id, life)
+    if (what.step === 'claim' && after) by.took.push(after)
     life.row = after
     life.fenceMax = Math.max(life.fenceMax, after?.fence ?? 0)
     if (what.step === 'expire' || what.step === 'die') life.lapsed = what.step === 'expire' ? 'by time' : 'by death'
@@ -180,6 +193,11 @@ export class World {
     else if (after.state === 'ready' && after.key !== null) life.slot = true
   }
 }
+
+/** What becomes of a call that was just asked. */
+const fresh = (): Pick<Call, 'repeats' | 'ran' | 'took' | 'answer' | 'acts'> => ({
+  ...{ repeats: null, ran: false, took: [], answer: null, acts: [] },
+})
 
 /** The process that a worker is part of. */
 export const processOf = (worker: string | null): string => worker?.split('/')[0] ?? ''
