@@ -1,10 +1,12 @@
 // Every error of the product: one class, one table of codes with meaning, why and cure.
 import { brokerCodes, type Entry } from './broker-codes.js'
 import { commandCodes } from './command-codes.js'
+import { scheduleCodes } from './schedule-codes.js'
 
 export const errorTable = {
   ...brokerCodes,
   ...commandCodes,
+  ...scheduleCodes,
   PW_BATCH_BUSY: {
     meaning: 'The batch cannot start anew or be forgotten while somebody is at work on it.',
     why: 'A run or a worker has it open, and would lose count of what it does.',

@@ -262,6 +262,12 @@ export function checkWhole(what: string, value: unknown, min: number, max: numbe
   )
 }
 
+/** The instant (ms) of ISO 8601 text with a zone; null for any other text. */
+export function isoInstant(text: string): number | null {
+  const at = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at) ? null : at
+}
+
 /** A value as it can stand in an error: short, and never an exception of its own. */
 export function shown(value: unknown): string {
   try {

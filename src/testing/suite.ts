@@ -15,6 +15,8 @@ import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
 import { restartChapter } from './chapters/restart.js'
+import { routesChapter, sharedRoutesChapter } from './chapters/routes.js'
+import { schedulesChapter, sharedSchedulesChapter, wallSchedulesChapter } from './chapters/schedules.js'
 import { settleChapter } from './chapters/settle.js'
 import { sweepChapter } from './chapters/sweep.js'
 import { textsChapter } from './chapters/texts.js'
@@ -50,10 +52,15 @@ const chapters: readonly Chapter[] = [
   deadChapter,
   batchesChapter,
   sweepChapter,
+  schedulesChapter,
+  sharedSchedulesChapter,
+  wallSchedulesChapter,
   policyChapter,
   limitsChapter,
   amendChapter,
   moveChapter,
+  routesChapter,
+  sharedRoutesChapter,
   readingChapter,
   textsChapter,
   timeChapter,

@@ -136,16 +136,25 @@ describe('queue', () => {
     await run(['enqueue', 'q', '1', '2', '--type', 'slow'])
     await run(['enqueue', 'q', '3'])
     const move = ['queue', 'move', 'q', '--type', 'slow', '--to']
-    expect((await run([...move, 'other', '-n', '--json'])).json()).toEqual([{ moved: 2, asked: 0, dryRun: true }])
+    expect((await run([...move, 'other', '-n', '--json'])).json()).toEqual([
+      { moved: 2, asked: 0, routed: false, dryRun: true },
+    ])
     expect((await run(['status', 'other', '--json'])).code).toBe(2)
-    expect((await run([...move, 'other'])).stdout).toBe('2 moved\n')
+    expect((await run([...move, 'other'])).stdout).toBe('2 moved; later ones of this type follow\n')
     expect((await run(['status', 'other', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 2 })
     expect((await run(['task', 'list', 'q', '--json'])).json()).toMatchObject([{ payload: 3 }])
+    expect((await run(['queue', 'show', 'q'])).stdout).toMatch(/\nnew tasks of slow go to other\/slow\n$/)
+    await run(['enqueue', 'q', '4', '--type', 'slow'])
+    expect((await run(['status', 'other', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 3 })
+    const back = ['queue', 'move', 'q', '--type', 'slow', '--back', '--json']
+    expect((await run(back)).json()).toEqual([{ moved: 3, asked: 0, routed: false }])
+    expect(JSON.parse((await run(back)).stderr).error.code).toBe('PW_MOVE_UNKNOWN')
+    expect((await run(['queue', 'show', 'q', '--json'])).json()[0]?.routes).toEqual([])
     for (const [to, code] of [['q', 'PW_OPTION_INVALID'], []]) {
       const refused = await run(['queue', 'move', 'q', ...(to ? ['--to', to] : []), '--json'])
       expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([2, code ?? 'PW_USAGE'])
     }
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('task', () => {

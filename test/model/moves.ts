@@ -53,6 +53,7 @@ export type Move =
       dryRun: boolean
     }
   | { do: 'pause'; queue: string; type: string | null; paused: boolean }
+  | { do: 'route'; queue: string; type: string | null; on: boolean }
   | { do: 'seal' | 'forget'; batch: string }
   | { do: 'join' | 'leave' | 'beat'; worker: number }
   | { do: 'die'; worker: number; noticed: boolean }
@@ -158,6 +159,13 @@ const pause = fc.record({
   type: fc.constantFrom(null, 'a', 'b'),
   paused: fc.boolean(),
 })
+/** Between the two queues; `null`: of tasks of no type of their own. */
+const route = fc.record({
+  do: fc.constant('route' as const),
+  queue,
+  type: fc.constantFrom(null, 'a', 'b'),
+  on: fc.constantFrom(true, true, false),
+})
 const batchMove = fc.record({ do: fc.constantFrom('seal' as const, 'forget' as const, 'forget' as const), batch })
 const workerMove = fc.record({ do: fc.constantFrom('join' as const, 'beat' as const, 'leave' as const), worker })
 const die = fc.record({ do: fc.constant('die' as const), worker, noticed: fc.constantFrom(true, true, false) })
@@ -185,6 +193,7 @@ const move = (file: boolean): fc.Arbitrary<Move> =>
     { weight: 4, arbitrary: extend },
     { weight: 6, arbitrary: amend as fc.Arbitrary<Move> },
     { weight: 1, arbitrary: pause },
+    { weight: 2, arbitrary: route },
     { weight: 1, arbitrary: batchMove },
     { weight: 4, arbitrary: workerMove },
     { weight: 6, arbitrary: die },

@@ -164,6 +164,9 @@ class Player {
         else model.paused.delete(name)
         break
       }
+      case 'route':
+        await this.route(move, engine)
+        break
       case 'seal':
         await engine.configure('batch', move.batch, { sealed: true }, 'test')
         operators.seal(model, move.batch)
@@ -177,6 +180,21 @@ class Player {
         await this.workerHappens(move, engine)
     }
     this.tick()
+  }
+
+  private async route(move: Extract<Move, { do: 'route' }>, engine: Engine): Promise<void> {
+    const { model } = this
+    // One that is there is ended, if any is.
+    const [known] = move.on ? [] : model.routes.keys()
+    const [queue, type] = known ? (JSON.parse(known) as [string, string]) : [move.queue, move.type ?? move.queue]
+    const to = move.on ? (move.queue === 'q' ? 'other' : 'q') : null
+    const done = engine.configure('route', `${queue}\0${type}`, to === null ? null : { to }, 'test')
+    const refusal = await done.then(
+      () => null,
+      ({ code }) => code,
+    )
+    assert.equal(refusal, operators.route(model, { queue, type }, to), 'a route')
+    this.caller.saw(refusal ?? (move.on ? 'route' : 'route ended'))
   }
 
   /** Workers 0 to 2 are processes, which join before they claim; worker 3 is a client that only the lease tells of. */

@@ -22,9 +22,12 @@ function standing(m: Model, task: NewTask, id: string): string | null {
     const member = members.get(identity)
     if (member !== undefined) return member
   }
-  const name = dedupName(task.queue, task.dedupKey ?? null)
-  const held = task.dedupKey === undefined ? undefined : m.dedup.get(name)
-  const known = held && (held.endsAt === null || held.endsAt > m.now) ? held.task : null
+  const there = m.landing(task.queue, task.type ?? task.queue).queue
+  const name = dedupName(there, task.dedupKey ?? null)
+  // A route does not lead away from the dedup keys of the queue where it begins.
+  const names = task.dedupKey === undefined ? [] : [dedupName(task.queue, task.dedupKey), name]
+  const holders = names.flatMap((each) => m.dedup.get(each) ?? [])
+  const known = holders.find(({ endsAt }) => endsAt === null || endsAt > m.now)?.task ?? null
   if (members && task.identity !== undefined) members.set(identity, known ?? id)
   if (known === null && task.dedupKey !== undefined) m.dedup.set(name, { task: id, endsAt: null })
   return known
@@ -42,7 +45,8 @@ function batchOf(m: Model, name: string) {
 
 function add(m: Model, given: NewTask, id: string): void {
   must(!m.tasks.has(id), `id ${id} is used once`)
-  const { queue, type = queue, key = null, batch = null, dedupKey = null, priority = 0 } = given
+  const { key = null, batch = null, dedupKey = null, priority = 0 } = given
+  const { queue, type } = m.landing(given.queue, given.type ?? given.queue)
   const wallAt = given.dueAt ?? null
   const dueAt = wallAt === null ? m.now + (given.delayMs ?? 0) : Math.round(wallAt - m.wallShift)
   const later = dueAt > m.now

@@ -33,7 +33,8 @@ const isEnded = (outcome: Outcome) => outcome === 'scheduled' || outcome === 're
 async function ackAll(s: Session, receipts: readonly (Receipt | null)[]): Promise<Outcome[]> {
   const known = receipts.filter((receipt) => receipt !== null)
   const columns = [known.map(({ id }) => id), known.map(({ fence }) => fence), known.map(({ nonce }) => nonce)]
-  type Acked = Pick<HeldRow, 'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt'>
+  type Acked = Pick<HeldRow, 'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'> &
+    Pick<HeldRow, 'claimedAt' | 'moveTo'>
   const rows = new Map((await s.run<Acked>(s.q.ack, columns)).map((row) => [row.id, row]))
   return receipts.map((receipt) => {
     const row = receipt && rows.get(receipt.id)

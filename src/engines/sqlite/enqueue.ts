@@ -4,6 +4,7 @@ import type { Enqueued, NewTask } from '../../engine/contract.js'
 import type { State } from '../../task/lifecycle.js'
 import { arrivalOf } from '../arrival.js'
 import { batchSealed } from '../named.js'
+import type { TypeRow } from '../names.js'
 import { code, dropsAtDeadline, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
 import { wallShiftNow } from './wall.js'
@@ -18,7 +19,8 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const id = first + i
     const queue = s.catalog.ensureQueue(task.queue, s.now)
     const batch = task.batch === undefined ? null : batchFor(s, batches, task.batch)
-    const known = existing(s, task, queue.id, batch, id)
+    const landing = s.catalog.landing(queue.id, task.type ?? task.queue)
+    const known = existing(s, task, { queue: landing?.queue ?? queue.id, left: landing && queue.id }, batch, id)
     if (known !== null) {
       const answer: Enqueued = { id: String(known), state: stateNow(s, known), duplicate: true }
       answers.push(answer)
@@ -26,14 +28,14 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
       keyed.push({ id: known, answer })
       continue
     }
-    const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
-    const state = insert(s, task, id, queue.id, type.id, batch)
+    const type = landing ?? s.catalog.ensureType(queue.id, task.type ?? task.queue)
+    const state = insert(s, task, id, type, batch)
     s.count('enqueue', type.id, null, state)
     s.countBatch(batch, 'total')
     const answer: Enqueued = { id: String(id), state, duplicate: false }
     answers.push(answer)
     if (state === 'waiting' && task.key !== undefined) {
-      s.touchLane(queue.id, task.key)
+      s.touchLane(type.queue, task.key)
       keyed.push({ id, answer })
     }
   }
@@ -44,14 +46,15 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
   return answers
 }
 
-function insert(s: Session, task: NewTask, id: number, queue: number, type: number, batch: number | null): State {
+function insert(s: Session, task: NewTask, id: number, type: TypeRow, batch: number | null): State {
+  const { queue } = type
   const wallShift = task.dueAt === undefined ? 0 : wallShiftNow(s)
   const from = arrivalOf(task, s.now, wallShift, s.catalog.policyOf(queue).headStartMs)
-  if (from.priority !== 0) s.catalog.mix(type)
+  if (from.priority !== 0) s.catalog.mix(type.id)
   s.q.insert.run(
     id,
     queue,
-    type,
+    type.id,
     code[from.state],
     from.place,
     from.dueAt,
@@ -71,22 +74,37 @@ function insert(s: Session, task: NewTask, id: number, queue: number, type: numb
   return from.state
 }
 
+/** Where a new task looks for its dedup key: in its queue, and in the one that a route led it away from. */
+interface Homes {
+  queue: number
+  left: number | undefined
+}
+
 /** The task that already stands for this one, by its identity in the batch or by its dedup key; null for none. */
-function existing(s: Session, task: NewTask, queue: number, batch: number | null, id: number): number | null {
+function existing(s: Session, task: NewTask, homes: Homes, batch: number | null, id: number): number | null {
   if (batch !== null && task.identity !== undefined) {
     if (s.q.addMember.run(batch, task.identity, id).changes === 0) {
       return (s.q.memberOf.get(batch, task.identity) as { task: number }).task
     }
   }
-  if (task.dedupKey === undefined || s.q.takeDedup.run(queue, task.dedupKey, id).changes > 0) return null
-  const held = s.q.dedupOf.get(queue, task.dedupKey) as { task: number; endsAt: number | null }
-  if (held.endsAt === null || held.endsAt > s.now) {
-    // The identity stands for the task that is there, not for one that never came to be.
-    if (batch !== null && task.identity !== undefined) s.q.setMember.run(held.task, batch, task.identity)
-    return held.task
+  const holder = task.dedupKey === undefined ? null : dedupHolder(s, task.dedupKey, homes, id)
+  // The identity stands for the task that is there, not for one that never came to be.
+  if (holder !== null && batch !== null && task.identity !== undefined) s.q.setMember.run(holder, batch, task.identity)
+  return holder
+}
+
+/** Who holds the dedup key; null when the new task holds it now. */
+function dedupHolder(s: Session, dedupKey: string, { queue, left }: Homes, id: number): number | null {
+  const holderIn = (home: number) => {
+    const held = s.q.dedupOf.get(home, dedupKey) as { task: number; endsAt: number | null } | undefined
+    return held && (held.endsAt === null || held.endsAt > s.now) ? held.task : null
   }
-  s.q.retakeDedup.run(id, queue, task.dedupKey)
-  return null
+  const before = left === undefined ? null : holderIn(left)
+  if (before !== null) return before
+  if (s.q.takeDedup.run(queue, dedupKey, id).changes > 0) return null
+  const held = holderIn(queue)
+  if (held === null) s.q.retakeDedup.run(id, queue, dedupKey)
+  return held
 }
 
 function stateNow(s: Session, id: number): State | 'gone' {

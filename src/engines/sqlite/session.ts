@@ -7,7 +7,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LifeEvent, State } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type DedupHolder, type HeldRow, Ledger } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
 import { LimitStates, takeIn } from './limits.js'
@@ -225,9 +225,12 @@ export class Session extends Ledger {
     this.q.moveDead.run(type, id)
   }
 
-  freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
-    if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
-    else this.q.endDedup.run(endsAt, queue, dedupKey, id)
+  freeDedup(row: DedupHolder, endsAt: number | null): void {
+    const { id, dedupKey } = row
+    for (const queue of this.dedupHomes(row)) {
+      if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
+      else this.q.endDedup.run(endsAt, queue, dedupKey, id)
+    }
   }
 
   mix(type: number): void {
