@@ -46,8 +46,8 @@ export class Names {
   }
 
   /**
-   * Notes that a name was asked. `again`: it was before; `last()`: nobody asked it after this; `say` and `said` keep what
-   * the first was answered, for those after it.
+   * Notes that a name was asked. `again`: it was before; `last()`: nobody asked it after this; `say` and `said` keep
+   * what the first was answered, for those after it.
    */
   asked(name: string): Asked {
     const kept = this.#note(name)
