@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { basename, extname } from 'node:path'
 import { PieceworkError } from '../ground/errors.js'
+import { openIn } from '../queue/batch.js'
 import { bulkTasksMax, checkName, type PolicyPatch } from '../task/limits.js'
 import type { BatchRecord } from '../task/records.js'
 import type { Format } from './items.js'
@@ -30,9 +31,6 @@ export interface RunInfo {
   /** The highest item number given out, where that is more than the number of items. */
   numbered?: number
 }
-
-/** Items of a batch that are neither done, dead nor cancelled. */
-export const openIn = ({ total, done, dead, cancelled }: BatchRecord): number => total - done - dead - cancelled
 
 /** A readable prefix, and a hash of COMMAND's words and the input's path. */
 function defaultName(words: readonly string[], input: string): string {

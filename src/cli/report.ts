@@ -1,6 +1,6 @@
 // The last words of a run: what became of the items, which errors were behind it, and what to type next.
+import { openIn } from '../queue/batch.js'
 import type { BatchRecord, TaskRecord } from '../task/records.js'
-import { openIn } from './batch.js'
 import { quoted } from './placeholders.js'
 import { counted, grouped, humanMs, oneLine } from './print.js'
 import type { Store } from './store.js'

@@ -3,6 +3,7 @@ import type { Patch } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import { checkPolicy, effectivePolicy, type PolicyPatch, storedPolicy } from '../task/limits.js'
 import type { BatchRecord, QueueRecord } from '../task/records.js'
+import { shownFollowUp } from './followup.js'
 import type { Names, TypeRow } from './names.js'
 
 export interface QueueRow {
@@ -78,6 +79,12 @@ export function typeNamed(catalog: Names, name: string): TypeRow & { queueName: 
 export const batchSealed = (name: string) =>
   new PieceworkError('PW_BATCH_SEALED', `The batch "${name}" is sealed; nothing can be added to it.`, { name })
 
+/** Throws PW_BATCH_SEALED for a seal upon a seal: whoever sealed first may have counted on other tasks. */
+export function refuseResealing(row: { name: string; sealedAt: number | null }, patch: Patch): void {
+  if (patch.sealed !== true || row.sealedAt === null) return
+  throw new PieceworkError('PW_BATCH_SEALED', `The batch "${row.name}" is sealed already.`, { name: row.name })
+}
+
 export const batchUnknown = (name: string) =>
   new PieceworkError('PW_BATCH_UNKNOWN', `There is no batch "${name}".`, { name })
 
@@ -90,7 +97,7 @@ export const noListOf = (kind: string) =>
 /** Seal and notes of a batch as a patch leaves them: `info` is merged field by field. `sealed`: the seal changed. */
 export function patchedBatch(row: { info: string; sealedAt: number | null }, patch: Patch, now: number) {
   const info = { ...(JSON.parse(row.info) as Patch), ...(patch.info as Patch | undefined) }
-  const sealedAt = patch.sealed === undefined ? row.sealedAt : patch.sealed ? (row.sealedAt ?? now) : null
+  const sealedAt = patch.sealed === true ? (row.sealedAt ?? now) : row.sealedAt
   return { info: JSON.stringify(info), sealedAt, sealed: sealedAt !== row.sealedAt }
 }
 
@@ -107,6 +114,7 @@ export interface BatchWhole {
   retries: number
   returned: number
   info: string
+  followUp: string | null
 }
 
 export function batchRecord(row: BatchWhole, wallShift: number): BatchRecord {
@@ -115,5 +123,6 @@ export function batchRecord(row: BatchWhole, wallShift: number): BatchRecord {
   const createdAt = row.createdAt + wallShift
   const sealed = row.sealedAt !== null
   const info = JSON.parse(row.info) as Patch
-  return { name, sealed, total, done, dead, cancelled, retries, returned, createdAt, finishedAt, info }
+  const followUp = shownFollowUp(row.followUp)
+  return { name, sealed, total, done, dead, cancelled, retries, returned, createdAt, finishedAt, followUp, info }
 }

@@ -2,6 +2,7 @@
 import type { Filter, Page } from '../engine/contract.js'
 import { states } from '../task/lifecycle.js'
 import type { AuditRecord, HistoryRecord, ProofRecord, TaskRecord } from '../task/records.js'
+import { followUpOf } from './followup.js'
 import { cancelAsked, code, parseId, stateOf } from './receipt.js'
 
 const pageDefault = 50
@@ -91,6 +92,10 @@ export type Shown = { id: number; name: string } & Record<string, unknown>
 /** P12: the figures of types and batches beside `counted`: how many tasks there are `t<type> <state>`, `b<batch> …`. */
 export function proofOf(types: readonly Shown[], batches: readonly Shown[], counted: { of: string; n: number }[]) {
   const count = new Map(counted.map(({ of, n }) => [of, n]))
+  for (const { finishedAt, followUp } of batches) {
+    const place = finishedAt === null ? followUpOf(followUp as string | null)?.place : null
+    if (place != null) count.set(`b${place} open`, (count.get(`b${place} open`) ?? 0) + 1)
+  }
   const ofTypes = types.map((row): ProofRecord => {
     const shown = Object.fromEntries(states.map((state) => [state, row[state] as number]))
     const full = Object.fromEntries(states.map((state) => [state, count.get(`t${row.id} ${code[state]}`) ?? 0]))

@@ -5,7 +5,7 @@ import { PieceworkError } from '../ground/errors.js'
 import { shown } from '../task/limits.js'
 import { BatchClient } from './batch.js'
 import { Connection } from './connection.js'
-import type { Batch, Piecework } from './face.js'
+import type { Batch, BatchOptions, Piecework } from './face.js'
 import { checkChoice, checkOptions } from './options.js'
 import { QueueClient } from './queue.js'
 import type { StartWorker } from './seam.js'
@@ -42,7 +42,7 @@ export class Client implements Piecework {
     return new QueueClient(this.#connection, name, options as Record<string, unknown> | undefined) as never
   }
 
-  batch(name: string, options?: unknown): Batch {
+  batch(name: string, options?: BatchOptions): Batch {
     return new BatchClient(this.#connection, name, options)
   }
 

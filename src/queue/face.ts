@@ -29,7 +29,7 @@ export interface Piecework extends AsyncDisposable {
   // biome-ignore lint/suspicious/noExplicitAny: a queue without a stated type takes and gives any value.
   queue<T = any>(name: string, policy?: { schema?: undefined; types?: undefined } & PolicyPatch): Queue<T, Json<T>>
   /** A named set of tasks, counted as one. */
-  batch(name: string): Batch
+  batch(name: string, options?: BatchOptions): Batch
   /** Stops this connection's workers gracefully, sends what was enqueued, closes the store. */
   close(): Promise<void>
 }
@@ -62,6 +62,8 @@ interface AnyQueue<Payload> {
 /** A queue: producers enqueue, workers of any process take. */
 export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
+  /** The task of an enqueue that is made later, as `onDone` of a batch does; what is wrong with it surfaces there. */
+  draft(payload: In, options?: Omit<TaskOptions, 'tx'>): Draft
   /** Any stream in constant memory. An error names the item's index; what came before it stays enqueued. */
   enqueueMany(
     items: Iterable<In> | AsyncIterable<In>,
@@ -83,6 +85,7 @@ type AnyInput<M extends SchemasByType> = { [N in keyof M]: InputOf<M, N> }[keyof
 /** A queue with a schema for each type of task. */
 export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyInput<M>>> {
   enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions, N>): Promise<EnqueuedTask>
+  draft<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<Omit<TaskOptions, 'tx'>, N>): Draft
   enqueueMany<N extends keyof M & string>(
     items: Iterable<InputOf<M, N>> | AsyncIterable<InputOf<M, N>>,
     options: Typed<BulkOptions, N>,
@@ -141,10 +144,29 @@ export interface DeadLetters<Payload = unknown> {
   discard(filter: DeadFilter | { all: true }): Promise<{ discarded: number }>
 }
 
+/** A task that has been made and checked, and is enqueued later: `queue.draft()` answers it. */
+export interface Draft {
+  readonly queue: string
+}
+
+export interface BatchOptions {
+  /**
+   * Enqueued exactly once, in the commit that marks the batch finished. The newest one counts until then;
+   * PW_BATCH_FINISHED for another one afterwards. In a batch of its own it keeps that one open from now on.
+   */
+  onDone?: Draft | undefined
+}
+
 /** How a batch stands. */
 export interface BatchStats extends Omit<BatchRecord, 'createdAt' | 'finishedAt' | 'info'> {
+  /** Tasks that have not ended. */
+  open: number
+  /** The share of its tasks that have ended, 0 … 1; null while it has none. */
+  progress: number | null
+  /** By what ended since an earlier stats() of this object; null until that is known. */
+  etaMs: number | null
   createdAt: Date
-  /** When its last open task ended; null while tasks are open. */
+  /** When it was sealed and its last open task had ended, for ever; null before. */
   finishedAt: Date | null
 }
 
@@ -153,8 +175,13 @@ export interface Batch {
   readonly name: string
   /** Its counts so far; null when nothing has joined or sealed it. */
   stats(): Promise<BatchStats | null>
-  /** Says that nothing will be added any more: a later enqueue is refused, and done() can answer. */
+  /** Says that nothing will be added any more: enqueues and a second seal are refused with PW_BATCH_SEALED. */
   seal(): Promise<void>
-  /** Resolves once it is sealed and no task of it is open, from synced state only; PW_DRAIN_TIMEOUT. */
+  /** Seals it, cancels what is open and asks the holders of the rest; what follows it comes all the same. */
+  cancel(): Promise<{ cancelled: number; asked: number }>
+  /**
+   * Resolves once it has finished: it was sealed and no task of it was open; from synced state only. Dead letters count
+   * as ended, and a redrive makes no finished batch wait again. PW_DRAIN_TIMEOUT.
+   */
   done(options?: WaitOptions): Promise<{ total: number; done: number; dead: number; cancelled: number }>
 }

@@ -67,7 +67,8 @@ export const options = {
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   redrive: known('perSecond', 'canary', 'dryRun'),
-  batch: known(),
+  draft: known(...taskFields.filter((field) => field !== 'tx')),
+  batch: known('onDone'),
   done: known('signal', 'waitMs'),
 } as const
 

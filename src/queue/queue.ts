@@ -5,10 +5,12 @@ import { checkName, checkPolicy, type Policy, type PolicyPatch, policyDefaults, 
 import { encodePayload } from '../task/payload.js'
 import type { TaskRecord } from '../task/records.js'
 import { amendAll, moveTasks } from './amend.js'
+import { BatchClient } from './batch.js'
 import { type BulkTask, type EnqueuedMany, enqueueAll } from './bulk.js'
 import type { Connection, EnqueuedTask } from './connection.js'
 import { DeadLettersClient } from './dead.js'
 import { Definition } from './define.js'
+import { TaskDraft } from './draft.js'
 import { type DrainOptions, drained } from './drained.js'
 import type { MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
@@ -51,12 +53,24 @@ export class QueueClient implements Queue<unknown> {
   enqueue(payload: unknown, options?: TaskOptions): Promise<EnqueuedTask> {
     // Not an async function: on this path each promise counts.
     try {
+      const prepared = BatchClient.preparing(options?.batch)
       const task = this.#task(payload, options)
+      if (prepared !== null) return this.#sendAfter(prepared, task, options?.tx)
       if (task instanceof Promise) return task.then((made) => this.#send(made, options?.tx))
       return this.#send(task, options?.tx)
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  draft(payload: unknown, options?: TaskOptions): TaskDraft {
+    return new TaskDraft(this.name, async () => {
+      checkOptions('draft', options)
+      const task = this.#task(payload, options)
+      await BatchClient.preparing(options?.batch)
+      await this.#ready()
+      return task
+    })
   }
 
   async enqueueMany(
@@ -68,6 +82,8 @@ export class QueueClient implements Queue<unknown> {
     return enqueueAll(this.#connection, items, (payload, index) => {
       const options = typeof given === 'function' ? given(payload, index) : given
       if (typeof given === 'function') checkOptions('enqueueMany', options)
+      const prepared = BatchClient.preparing(options?.batch)
+      if (prepared !== null) return prepared.then(() => this.#bulkTask(payload, options))
       return this.#bulkTask(payload, options)
     })
   }
@@ -191,6 +207,11 @@ export class QueueClient implements Queue<unknown> {
     if (!this.#declared) return this.#prepare().then(() => this.#send(task, tx))
     if (tx === undefined) return this.#connection.enqueue(task)
     return this.#connection.enqueueAll([task], tx).then((answers) => answers[0] as EnqueuedTask)
+  }
+
+  async #sendAfter(prepared: Promise<void>, task: NewTask | Promise<NewTask>, tx: unknown): Promise<EnqueuedTask> {
+    const [made] = await Promise.all([task, prepared])
+    return this.#send(made, tx)
   }
 
   #bulkTask(payload: unknown, options: BulkOptions | undefined): BulkTask | Promise<BulkTask> {

@@ -32,6 +32,7 @@ export const deadShape = v.strictObject({
 export const batchShape = v.strictObject({
   ...{ batch: s.text, sealed: v.boolean(), total: v.number(), done: v.number(), dead: v.number() },
   ...{ cancelled: v.number(), retries: v.number(), returned: v.number(), createdAt: s.text, finishedAt: s.instant },
+  followUp: v.nullable(v.strictObject({ queue: s.text, type: s.text, id: mayBeText })),
 })
 
 /** A page of a list. */

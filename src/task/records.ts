@@ -72,8 +72,10 @@ export interface BatchRecord {
   retries: number
   returned: number
   createdAt: number
-  /** When its last open task ended; null while tasks are open. */
+  /** When it was sealed and its last open task had ended, for ever; null before. */
   finishedAt: number | null
+  /** The task that its end enqueues; the id once it has. */
+  followUp: { queue: string; type: string; id: string | null } | null
   info: Record<string, unknown>
 }
 

@@ -7,6 +7,7 @@ import { deathsChapter } from './chapters/deaths.js'
 import { dedupChapter } from './chapters/dedup.js'
 import { enqueueChapter } from './chapters/enqueue.js'
 import { extendChapter } from './chapters/extend.js'
+import { followUpsChapter } from './chapters/followups.js'
 import { handlesChapter } from './chapters/handles.js'
 import { keysChapter } from './chapters/keys.js'
 import { moveChapter } from './chapters/move.js'
@@ -48,6 +49,7 @@ const chapters: readonly Chapter[] = [
   keysChapter,
   deadChapter,
   batchesChapter,
+  followUpsChapter,
   sweepChapter,
   policyChapter,
   amendChapter,

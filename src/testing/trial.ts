@@ -184,6 +184,17 @@ export class Trial {
     return batch as unknown as BatchRecord
   }
 
+  /** Seals batch `b`; answers how it then stands. */
+  seal(name = 'b') {
+    return this.engine.configure('batch', name, { sealed: true }, 'tester')
+  }
+
+  /** Says what follows batch `b`: a task in queue `after`, payload `"end"`, unless said otherwise. */
+  follow(task: Given = {}, name = 'b') {
+    const followUp = { queue: 'after', payload: '"end"', ...task }
+    return this.engine.configure('batch', name, { followUp }, 'tester')
+  }
+
   async queue(name = 'q'): Promise<QueueRecord> {
     const [queue] = (await this.engine.select('queue', { name }, null)).items
     assert.ok(queue, `queue ${name} is there`)

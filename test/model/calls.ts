@@ -11,7 +11,7 @@ import type {
   Verdict,
 } from '../../dist/engine/contract.js'
 import type { Outcome } from '../../dist/task/lifecycle.js'
-import { type Model, must } from './model.js'
+import { type Model, type ModelBatch, must } from './model.js'
 import type { FilterDraft, Move, TaskDraft, VerdictDraft } from './moves.js'
 import * as operators from './operators.js'
 import * as verbs from './verbs.js'
@@ -138,6 +138,14 @@ export class Caller {
       this.ids.push(id)
     }
     return expected
+  }
+
+  /** A batch has finished, and this is the task that follows it. */
+  follow(followUp: NonNullable<ModelBatch['followUp']>, id: string): void {
+    must(Number(id) > Number(this.ids.at(-1) ?? 0), `ids rise: ${id} after ${this.ids.at(-1)}`)
+    verbs.follow(this.model, followUp, id)
+    this.ids.push(id)
+    this.saw('followed')
   }
 
   claimCall(ask: ClaimAsk): Call {

@@ -90,14 +90,15 @@ function figuresOfModel(m: Model, name: string, counts: Counts): TypeFigures {
 
 async function compareBatches(engine: Engine, m: Model): Promise<void> {
   const { items } = await engine.select('batch', {}, null)
-  const found = (items as unknown as BatchRecord[]).map(({ createdAt, finishedAt, info, ...rest }) => ({
+  const found = (items as unknown as BatchRecord[]).map(({ createdAt, finishedAt, info, followUp, ...rest }) => ({
     ...rest,
     finished: finishedAt !== null,
+    follows: followUp && [followUp.type, followUp.id],
   }))
-  const expected = [...m.batches].map(([name, { members, ...rest }]) => ({
+  const expected = [...m.batches].map(([name, { members, followUp, ...rest }]) => ({
     name,
     ...rest,
-    finished: rest.total > 0 && rest.total === rest.done + rest.dead + rest.cancelled,
+    follows: followUp && [followUp.task.type ?? followUp.task.queue, followUp.id],
   }))
   const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)
   assert.deepEqual(found.sort(byName), expected.sort(byName), 'the batches')

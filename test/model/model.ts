@@ -1,4 +1,5 @@
 // The life cycle as a small pure model: what every task, figure, batch and key must look like after each step.
+import type { NewTask } from '../../dist/engine/contract.js'
 import { type LifeEvent, lifecycle, type State, states, type Total, totals } from '../../dist/task/lifecycle.js'
 
 /** The settings of a queue that the model knows; jitter is off, so that delays can be reckoned. */
@@ -73,7 +74,15 @@ export interface ModelBatch {
   retries: number
   returned: number
   members: Map<string, string>
+  finished: boolean
+  /** What follows it, and the batch that has a place for that, while that is there. */
+  followUp: { task: NewTask; place: ModelBatch | null; id: string | null } | null
 }
+
+export const newBatch = (): ModelBatch => ({
+  ...{ sealed: false, total: 0, done: 0, dead: 0, cancelled: 0, retries: 0, returned: 0 },
+  ...{ members: new Map(), finished: false, followUp: null },
+})
 
 export type Counts = Record<State | Total, number>
 
@@ -141,6 +150,20 @@ export class Model {
   countBatch(task: ModelTask, field: 'done' | 'dead' | 'cancelled' | 'retries' | 'returned', delta = 1): void {
     const batch = this.batch(task)
     if (batch) batch[field] += delta
+  }
+
+  /** The name of a batch; null for one that was forgotten. */
+  nameOf(batch: ModelBatch | null): string | null {
+    return [...this.batches].find(([, one]) => one === batch)?.[0] ?? null
+  }
+
+  /** At the end of a transaction: sealed batches with nothing open have finished, for ever. Answers those new ones. */
+  finish(): ModelBatch[] {
+    const over = ({ sealed, finished, total, done, dead, cancelled }: ModelBatch) =>
+      sealed && !finished && total === done + dead + cancelled
+    const ended = [...this.batches.values()].filter(over)
+    for (const batch of ended) batch.finished = true
+    return ended
   }
 
   /** The task's row is gone: its dedup key's window begins, its key has room. */

@@ -151,6 +151,30 @@ const planted: Planted[] = [
     by: 'if (row)',
   },
   {
+    bug: 'a batch is followed before it is sealed',
+    file: 'statements.js',
+    text: 'finishedAt is null and sealedAt is not null\n',
+    by: 'finishedAt is null\n',
+  },
+  {
+    bug: 'a batch is followed again after a redrive',
+    file: 'statements.js',
+    text: 'where id = ? and finishedAt is null and sealedAt',
+    by: 'where id = ? and sealedAt',
+  },
+  {
+    bug: 'what follows a batch has no place in the other before it comes',
+    file: 'configure.js',
+    text: "s.countBatch(outer.id, 'total');",
+    by: '',
+  },
+  {
+    bug: 'the place of what never follows stays taken',
+    file: 'configure.js',
+    text: "if (place != null)\n        s.countBatch(place, 'cancelled');",
+    by: '',
+  },
+  {
     bug: 'a handle does not notice what another changed',
     file: 'catalog.js',
     text: 'if (settings === this.settings)',

@@ -1,7 +1,17 @@
 // What each verb of the contract must answer and change, said on the model; engines are asked the same.
 import type { ClaimAsk, ClaimedTask, Enqueued, Held, NewTask, Verdict } from '../../dist/engine/contract.js'
 import type { Outcome, State } from '../../dist/task/lifecycle.js'
-import { byId, dedupName, figuresOf, type Model, type ModelTask, type ModelWorker, must } from './model.js'
+import {
+  byId,
+  dedupName,
+  figuresOf,
+  type Model,
+  type ModelBatch,
+  type ModelTask,
+  type ModelWorker,
+  must,
+  newBatch,
+} from './model.js'
 
 /** New tasks in order; the engine names the ids of those that are new. Null: refused, since a batch is sealed. */
 export function enqueue(m: Model, tasks: readonly NewTask[], given: readonly string[]): Enqueued[] | null {
@@ -33,11 +43,19 @@ function standing(m: Model, task: NewTask, id: string): string | null {
 function batchOf(m: Model, name: string) {
   let batch = m.batches.get(name)
   if (!batch) {
-    const nothing = { total: 0, done: 0, dead: 0, cancelled: 0, retries: 0, returned: 0 }
-    batch = { sealed: false, ...nothing, members: new Map() }
+    batch = newBatch()
     m.batches.set(name, batch)
   }
   return batch
+}
+
+/** What follows a finished batch; the engine names its id. It takes the place that it has had from the start. */
+export function follow(m: Model, followUp: NonNullable<ModelBatch['followUp']>, id: string): void {
+  const batch = m.nameOf(followUp.place) ?? undefined
+  followUp.id = id
+  add(m, { ...followUp.task, batch }, id)
+  if (batch !== undefined) batchOf(m, batch).total--
+  m.promote()
 }
 
 function add(m: Model, given: NewTask, id: string): void {

@@ -1,9 +1,11 @@
 // Named things on PostgreSQL: queues with their policy layers, types and batches, each change with its audit row.
-import type { Kind, Patch } from '../../engine/contract.js'
+import type { Kind, NewTask, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord } from '../../task/records.js'
+import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
 import {
   type BatchWhole,
   batchRecord,
+  batchSealed,
   batchUnknown,
   cannotConfigure,
   changesOrder,
@@ -12,9 +14,11 @@ import {
   type QueueRow,
   queueRecord,
   refuseReorder,
+  refuseResealing,
   typeNamed,
 } from '../named.js'
 import { clean, type Session } from './session.js'
+import { finishBatches } from './sweep.js'
 
 export async function configure(
   s: Session,
@@ -68,28 +72,53 @@ async function configureType(s: Session, name: string, patch: Patch, actor: stri
   return { queue: type.queueName, type: type.name, paused: pausedAt !== null }
 }
 
-/** A batch with its deltas; `movedAt` is when its figures moved last. */
-export type BatchSum = Omit<BatchWhole, 'finishedAt'> & { movedAt: number | null }
-
-export function batchOf(row: BatchSum): BatchRecord {
-  const open = row.total - row.done - row.dead - row.cancelled
-  return batchRecord({ ...row, finishedAt: open === 0 && row.total > 0 ? row.movedAt : null }, 0)
-}
+export const batchOf = (row: BatchWhole): BatchRecord => batchRecord(row, 0)
 
 const wholeBatch = async (s: Session, name: string) =>
-  (await s.run<BatchSum>(s.q.batches, [name, 0, 1]))[0] as BatchSum | undefined
+  (await s.run<BatchWhole>(s.q.batches, [name, 0, 1]))[0] as BatchWhole | undefined
 
-/** A sealed batch takes no more tasks. */
+/** A sealed batch takes no more tasks; one that is sealed with nothing open finishes with that. */
 async function configureBatch(s: Session, name: string, patch: Patch, actor: string): Promise<BatchRecord> {
+  const { batch: outer } = (patch.followUp ?? {}) as Partial<NewTask>
   await s.flush()
-  await s.run(s.q.addBatches, [[name], s.now])
+  await s.run(s.q.addBatches, [outer === undefined ? [name] : [name, outer], s.now])
   // Without a change of the seal there is no need to wait for those who are just adding tasks.
-  const [lock] = patch.sealed === undefined ? [] : await s.run<{ info: string }>(s.q.lockBatch, [name])
-  const row = (await wholeBatch(s, name)) as BatchSum
-  const { info, sealedAt, sealed } = patchedBatch({ ...row, info: lock?.info ?? row.info }, patch, s.now)
+  const statement = patch.sealed !== undefined ? s.q.lockBatch : patch.followUp !== undefined ? s.q.holdBatch : null
+  const [lock] = statement ? await s.run<Pick<BatchWhole, 'info' | 'sealedAt'>>(statement, [name]) : []
+  const row = { ...((await wholeBatch(s, name)) as BatchWhole), ...lock }
+  refuseResealing(row, patch)
+  if (patch.followUp !== undefined) await setFollowUp(s, row, patch.followUp as NewTask, actor)
+  const { info, sealedAt, sealed } = patchedBatch(row, patch, s.now)
   await s.run(s.q.setBatch, [sealedAt, info, row.id])
-  if (sealed) audit(s, actor, 'seal batch', name, {})
-  return batchOf((await wholeBatch(s, name)) as BatchSum)
+  if (sealed) {
+    audit(s, actor, 'seal batch', name, {})
+    await s.flush()
+    await finishBatches(s)
+  }
+  return batchOf((await wholeBatch(s, name)) as BatchWhole)
+}
+
+async function setFollowUp(s: Session, row: BatchWhole, task: NewTask, actor: string): Promise<void> {
+  const before = followUpOf(row.followUp)?.place ?? null
+  const outer = task.batch === undefined ? undefined : await wholeBatch(s, task.batch)
+  const next = nextFollowUp(row, task, outer?.id ?? null)
+  if (next === null) return
+  if (outer !== undefined && outer.id !== before) {
+    if ((await s.run(s.q.keepBatches, [[outer.id]])).length === 0) throw batchSealed(outer.name)
+    for (let at: number | null = outer.id; at !== null; at = await placeOf(s, at)) {
+      if (at === row.id) throw waitsForItself(row.name, outer.name)
+    }
+    s.countBatch(outer.id, 'total')
+  }
+  if (before !== null && before !== next.place) s.countBatch(before, 'cancelled')
+  await s.run(s.q.setFollowUp, [JSON.stringify(next), row.id])
+  audit(s, actor, 'follow batch', row.name, { queue: task.queue, type: task.type ?? task.queue })
+}
+
+/** The batch in which what follows this one has its place. */
+async function placeOf(s: Session, batch: number): Promise<number | null> {
+  const [row] = await s.run<{ followUp: string | null }>(s.q.batchById, [batch])
+  return followUpOf(row?.followUp)?.place ?? null
 }
 
 /** Its tasks stay and keep a number that means nothing any more: numbers are never given twice. */
@@ -98,6 +127,9 @@ async function forgetBatch(s: Session, name: string, actor: string): Promise<Pat
   await s.run(s.q.lockBatch, [name])
   const row = await wholeBatch(s, name)
   if (!row) throw batchUnknown(name)
+  // What would have followed never comes: its place is free.
+  const place = row.finishedAt === null ? followUpOf(row.followUp)?.place : null
+  if (place != null) s.countBatch(place, 'cancelled')
   await s.run(s.q.forgetBatch, [row.id])
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   await settingsChanged(s)

@@ -226,7 +226,11 @@ class PostgresEngine implements Engine {
   }
 
   configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> {
-    return this.call({ work: (s) => configure(s, kind, name, patch, actor) })
+    const followUp = kind === 'batch' ? (patch?.followUp as NewTask | undefined) : undefined
+    return this.call({
+      before: (link) => nameTypes(link, this.q, this.catalog, followUp ? [followUp] : []),
+      work: (s) => configure(s, kind, name, patch, actor),
+    })
   }
 
   select(kind: Kind, filter: Filter, cursor: string | null): Promise<Page> {

@@ -1,6 +1,7 @@
 // Puts new tasks into the store: names first, then numbers, identities, dedup keys, and one statement for all rows.
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import { arrivalOf } from '../arrival.js'
+import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
 import { code, dropsAtDeadline, stateOf } from '../receipt.js'
 import type { Catalog } from './catalog.js'
@@ -111,11 +112,24 @@ async function numbers(s: Session, tasks: readonly NewTask[]): Promise<Numbered[
   })
 }
 
-/** The values of a new row, in the order of `newColumns`; counts the task. */
-function newRow(s: Session, { task, queue, type, batch }: Numbered): unknown[] {
+/** Enqueues what follows a batch (number) that has just finished; where it has a place, it is counted already. */
+export async function follow(s: Session, batch: number, text: string): Promise<void> {
+  const followUp = followUpOf(text) as FollowUp
+  const { task, place } = followUp
+  // A batch that was forgotten meanwhile has no place to take.
+  const known = place !== null && (await s.run(s.q.batchById, [place])).length > 0
+  const [one] = await numbers(s, [task])
+  if (task.priority) s.mix((one as Numbered).type)
+  const row = newRow(s, { ...(one as Numbered), batch: known ? place : null }, false)
+  const [id] = await insert(s, [row], undefined)
+  await s.run(s.q.setFollowUp, [JSON.stringify({ ...followUp, id: String(id) }), batch])
+}
+
+/** The values of a new row, in the order of `newColumns`; counts the task, unless its batch has done so before. */
+function newRow(s: Session, { task, queue, type, batch }: Numbered, joins = true): unknown[] {
   const from = arrivalOf(task, s.now, 0, s.catalog.policyOf(queue).headStartMs)
   s.count('enqueue', type, null, from.state)
-  s.countBatch(batch, 'total')
+  if (joins) s.countBatch(batch, 'total')
   if (from.state === 'ready') s.readied(type, from.place)
   if (from.state === 'waiting') s.touchLane(queue, task.key ?? null)
   return [

@@ -1,6 +1,6 @@
 // Lists on PostgreSQL: tasks, histories, queues, batches, workers and audit rows, a page at a time, in one snapshot.
 import type { Filter, Kind, Page } from '../../engine/contract.js'
-import { noListOf, type QueueRow, queueRecord } from '../named.js'
+import { type BatchWhole, noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
 import {
   type AuditRow,
@@ -16,7 +16,7 @@ import {
   whole,
   workerRecord,
 } from '../shown.js'
-import { type BatchSum, batchOf } from './configure.js'
+import { batchOf } from './configure.js'
 import { proof } from './measure.js'
 import { asWas, clean, type Session } from './session.js'
 import { heldText } from './statements.js'
@@ -31,7 +31,7 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
       return whole((await s.run<QueueRow>(s.q.queues)).filter(isNamed(filter)).map((row) => queueRecord(row, 0)))
     case 'batch': {
       const { after, limit } = pageOf(filter, cursor)
-      return paged(await s.run<BatchSum>(s.q.batches, [filter.name ?? null, after, limit + 1]), limit, batchOf)
+      return paged(await s.run<BatchWhole>(s.q.batches, [filter.name ?? null, after, limit + 1]), limit, batchOf)
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))

@@ -6,7 +6,7 @@ import type { Links } from './link.js'
 import type { Liveness, Look } from './liveness.js'
 import type { Session } from './session.js'
 import type { Statements } from './statements.js'
-import { type Done, fold, instants, nothingDone, sweepDead, sweepLate, until } from './sweep.js'
+import { type Done, finishBatches, fold, instants, nothingDone, sweepDead, sweepLate, until } from './sweep.js'
 import { again, type Turn } from './turn.js'
 
 interface Watched extends Look {
@@ -18,6 +18,8 @@ interface Watched extends Look {
   deadline: number | null
   deltas: boolean
   lanes: boolean
+  /** A sealed batch has not finished yet. */
+  unfinished: boolean
   answers: number | null
   dedups: number | null
   workers: number
@@ -52,6 +54,7 @@ export class Sweeper {
     const next = until(now, [seen.due, seen.ending, seen.deadline])
     const prunable = until(now, [seen.answers, seen.dedups]) === 0
     const restarted = seen.started !== seen.startedAt
+    if (seen.unfinished) await this.finish()
     const busy = dead.ids.length > 0 || next === 0 || prunable || seen.lanes || restarted
     if (!busy && !seen.deltas) return { ...nothingDone, nextMs: soon(next) }
     const done = busy ? await this.end(max, seen, dead.ids) : { ...nothingDone, nextMs: next }
@@ -113,6 +116,11 @@ export class Sweeper {
       const lanes = await link.run<{ queue: number; key: string }>(q.laneNotes, [max])
       return lanes.length === 0 ? 0 : (await turn.promote(link, lanes)).size
     })
+  }
+
+  /** Ends the batches that have nothing open any more: each settle appends its figures, so none knows to be the last. */
+  private finish(): Promise<number> {
+    return this.ports.turn.run({ work: finishBatches })
   }
 
   private fold(max: number): Promise<number> {

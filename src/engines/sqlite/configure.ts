@@ -1,9 +1,11 @@
 // Makes, changes and removes named things: queues with their policy layers, batches, tokens; each with its audit row.
-import type { Kind, Patch } from '../../engine/contract.js'
+import type { Kind, NewTask, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
+import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
 import {
   type BatchWhole,
   batchRecord,
+  batchSealed,
   batchUnknown,
   cannotConfigure,
   changesOrder,
@@ -11,6 +13,7 @@ import {
   patchedQueue,
   queueRecord,
   refuseReorder,
+  refuseResealing,
   typeNamed,
 } from '../named.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
@@ -49,19 +52,54 @@ function configureType(s: Session, name: string, patch: Patch, actor: string): P
   return { queue: queueName, type: type.name, paused: pausedAt !== null }
 }
 
-/** A sealed batch takes no more tasks. */
+/** A sealed batch takes no more tasks; one that is sealed with nothing open finishes with that. */
 function configureBatch(s: Session, name: string, patch: Patch, actor: string): BatchRecord {
-  if (s.q.batchByName.get(name) === undefined) s.q.addBatch.run(name, s.now)
-  const row = s.q.batchWhole.get(name) as BatchWhole
+  const row = batchNamed(s, name)
+  refuseResealing(row, patch)
+  if (patch.followUp !== undefined) setFollowUp(s, row, patch.followUp as NewTask, actor)
   const { info, sealedAt, sealed } = patchedBatch(row, patch, s.now)
   s.q.setBatch.run(sealedAt, info, row.id)
   if (sealed) audit(s, actor, 'seal batch', name, {})
+  s.countBatch(row.id, 'total', 0)
+  s.flushBatches()
   return batchRecord(s.q.batchWhole.get(name) as BatchWhole, s.wallShift)
 }
+
+/** The batch of this name, made if need be. */
+function batchNamed(s: Session, name: string): BatchWhole {
+  // What earlier calls of this transaction counted is to be seen in it.
+  s.flushBatches()
+  if (s.q.batchByName.get(name) === undefined) s.q.addBatch.run(name, s.now)
+  return s.q.batchWhole.get(name) as BatchWhole
+}
+
+function setFollowUp(s: Session, row: BatchWhole, task: NewTask, actor: string): void {
+  const before = followUpOf(row.followUp)?.place ?? null
+  const outer = task.batch === undefined ? null : batchNamed(s, task.batch)
+  const next = nextFollowUp(row, task, outer?.id ?? null)
+  if (next === null) return
+  if (outer !== null && outer.id !== before) {
+    if (outer.sealedAt !== null) throw batchSealed(outer.name)
+    for (let at: number | null = outer.id; at !== null; at = placeOf(s, at)) {
+      if (at === row.id) throw waitsForItself(row.name, outer.name)
+    }
+    s.countBatch(outer.id, 'total')
+  }
+  if (before !== null && before !== next.place) s.countBatch(before, 'cancelled')
+  s.q.setFollowUp.run(JSON.stringify(next), row.id)
+  audit(s, actor, 'follow batch', row.name, { queue: task.queue, type: task.type ?? task.queue })
+}
+
+/** The batch in which what follows this one has its place. */
+const placeOf = (s: Session, batch: number): number | null =>
+  followUpOf((s.q.batchById.get(batch) as { followUp: string | null } | undefined)?.followUp)?.place ?? null
 
 function forgetBatch(s: Session, name: string, actor: string): Patch {
   const row = s.q.batchWhole.get(name) as BatchWhole | undefined
   if (!row) throw batchUnknown(name)
+  // What would have followed never comes: its place is free.
+  const place = row.finishedAt === null ? followUpOf(row.followUp)?.place : null
+  if (place != null) s.countBatch(place, 'cancelled')
   s.q.forgetMembers.run(row.id)
   s.q.leaveBatch.run(row.id)
   s.q.forgetBatch.run(row.id)

@@ -3,6 +3,7 @@
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import type { State } from '../../task/lifecycle.js'
 import { arrivalOf } from '../arrival.js'
+import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
 import { code, dropsAtDeadline, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
@@ -41,6 +42,22 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     for (const { id, answer } of keyed) if (promoted.has(id)) answer.state = 'ready'
   }
   return answers
+}
+
+/** Enqueues what follows a batch (number) that has just finished; where it has a place, it is counted already. */
+export function follow(s: Session, batch: number, text: string): void {
+  const followUp = followUpOf(text) as FollowUp
+  const { task, place } = followUp
+  const id = s.ids(1)
+  const queue = s.catalog.ensureQueue(task.queue, s.now)
+  const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
+  // A batch that was forgotten meanwhile has no place to take.
+  const known = place !== null && s.q.batchById.get(place) !== undefined
+  const state = insert(s, task, id, queue.id, type.id, known ? place : null)
+  s.count('enqueue', type.id, null, state)
+  if (state === 'waiting') s.touchLane(queue.id, task.key ?? null)
+  s.promoteLanes()
+  s.q.setFollowUp.run(JSON.stringify({ ...followUp, id: String(id) }), batch)
 }
 
 function insert(s: Session, task: NewTask, id: number, queue: number, type: number, batch: number | null): State {

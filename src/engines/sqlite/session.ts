@@ -10,6 +10,7 @@ import { fingerprint } from '../fingerprint.js'
 import { type Changes, figureAt, type HeldRow, Ledger } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
+import { follow } from './enqueue.js'
 import { format } from './schema.js'
 import { prepareAll, type Statements } from './statements.js'
 import { asleepNow, type ClockRow, engineUs, reserveUs, sleepNoticedMs } from './time.js'
@@ -252,12 +253,18 @@ export class Session extends Ledger {
   }
 
   private flushFigures(): void {
+    this.flushBatches()
     for (const [type, deltas] of this.tally) this.q.count.run(...deltas, type)
     this.tally.clear()
+  }
+
+  /** Writes what batches count; one that this finishes gets its follow-up, which may be in another batch. */
+  flushBatches(): void {
     for (const [batch, deltas] of this.batches) {
+      this.batches.delete(batch)
       this.q.countBatch.run(...deltas, batch)
-      this.q.finishBatch.run(this.now, batch)
+      const ended = this.q.finishBatch.get(this.now, batch) as { followUp: string | null } | undefined
+      if (ended?.followUp != null) follow(this, batch, ended.followUp)
     }
-    this.batches.clear()
   }
 }

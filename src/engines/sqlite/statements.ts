@@ -106,14 +106,16 @@ export const sql = {
   pruneDedup: 'delete from piecework_dedup where endsAt is not null and endsAt <= ?',
 
   batchByName: 'select id, name, sealedAt from piecework_batch where name = ?',
-  batchById: 'select name from piecework_batch where id = ?',
+  batchById: 'select name, followUp from piecework_batch where id = ?',
   batchWhole: 'select * from piecework_batch where name = ?',
   addBatch: 'insert into piecework_batch (name, createdAt) values (?, ?)',
   setBatch: 'update piecework_batch set sealedAt = ?, info = ? where id = ?',
   countBatch: `update piecework_batch set total = total + ?, done = done + ?, dead = dead + ?,
     cancelled = cancelled + ?, retries = retries + ?, returned = returned + ? where id = ?`,
-  finishBatch: `update piecework_batch
-    set finishedAt = case when total = done + dead + cancelled then coalesce(finishedAt, ?) end where id = ?`,
+  finishBatch: `update piecework_batch set finishedAt = ? where id = ? and finishedAt is null and sealedAt is not null
+    and total = done + dead + cancelled returning followUp`,
+  setFollowUp: 'update piecework_batch set followUp = ? where id = ?',
+  followUps: 'select followUp from piecework_batch where finishedAt is null and followUp is not null',
   forgetBatch: 'delete from piecework_batch where id = ?',
   forgetMembers: 'delete from piecework_member where batch = ?',
   leaveBatch: 'update piecework_task set batch = null where batch = ?',

@@ -35,6 +35,8 @@ const newTask = v.strictObject({
   ...{ onDuplicate: v.optional(v.picklist(['keep', 'replace', 'delay'])), batch: v.optional(named) },
   identity: v.optional(text),
 })
+/** Enqueued exactly once by the engine: nothing that may already stand for it. */
+const followUp = v.omit(newTask, ['dedupKey', 'onDuplicate', 'identity'])
 const want = v.strictObject({
   ...{ queue: named, types: v.nullable(v.array(named)), max: s.whole(0, 10_000), perKey: v.optional(whole) },
 })
@@ -66,7 +68,8 @@ const patch = v.nullable(
     ...{ code: v.optional(v.record(text, v.unknown())), operator: mayBeRecord(), unset: v.optional(v.array(text)) },
     ...{
       paused: v.optional(v.boolean()),
-      sealed: v.optional(v.boolean()),
+      sealed: v.optional(v.literal(true)),
+      followUp: v.optional(followUp),
       info: v.optional(v.record(text, v.unknown())),
     },
   }),
@@ -137,6 +140,8 @@ async function configure(call: Call, body: { kind: Kind; name: string; patch: Pa
   const { kind, name, patch } = body
   const byCode = kind === 'queue' && patch !== null && Object.keys(patch).every((field) => field === 'code')
   const sealing = kind === 'batch' && patch !== null
+  const following = kind === 'batch' ? (patch?.followUp as NewTask | undefined) : undefined
+  if (following !== undefined) need(call, ['produce'], [following.queue])
   if (kind === 'token' && patch !== null) checked(token, patch, 'The token')
   if (kind === 'token') need(call, ['admin'])
   else

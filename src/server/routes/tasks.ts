@@ -16,7 +16,7 @@ import { rawElements, rawMembers } from '../raw.js'
 import type { Call, Reply, Route } from '../route.js'
 import { pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
 
-const taskBody = v.strictObject({
+export const taskBody = v.strictObject({
   payload: v.unknown(),
   type: v.optional(s.name),
   key: v.optional(s.name),
@@ -36,7 +36,7 @@ const counts = v.strictObject({ enqueued: v.number(), duplicates: v.number() })
 const readers = ['produce', 'work', 'operate'] as const
 
 /** The engine's task; the payload is the text that was sent. */
-function taskFor(queue: string, { payload: _, dueAt, ...options }: TaskBody, text: string): NewTask {
+export function taskFor(queue: string, { payload: _, dueAt, ...options }: TaskBody, text: string): NewTask {
   const payload = checkPayloadBounds(rawMembers(text).get('payload') ?? 'null')
   return taskOf(queue, payload, { ...options, dueAt: instantOf(dueAt) } as TaskOptions)
 }
