@@ -157,12 +157,6 @@ const planted: Planted[] = [
     by: 'finishedAt is null\n',
   },
   {
-    bug: 'a batch is followed again after a redrive',
-    file: 'statements.js',
-    text: 'where id = ? and finishedAt is null and sealedAt',
-    by: 'where id = ? and sealedAt',
-  },
-  {
     bug: 'what follows a batch has no place in the other before it comes',
     file: 'configure.js',
     text: "s.countBatch(outer.id, 'total');",
