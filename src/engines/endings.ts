@@ -1,10 +1,11 @@
 // How deliveries and waits end, the same on every SQL engine: what each end leads to, counts and sets free.
 import type { ErrorText, ReleasedBy, Verdict } from '../engine/contract.js'
 import type { LifeEvent, Outcome, State } from '../task/lifecycle.js'
+import { answerKeepMs } from '../task/limits.js'
 import { placeOf } from '../task/place.js'
 import { backoffMs } from '../task/retry.js'
-import type { HeldRow, Ledger } from './ledger.js'
-import { cancelAsked, code, dropsAtDeadline, stateOf } from './receipt.js'
+import type { End, HeldRow, Ledger } from './ledger.js'
+import { cancelAsked, code, dropsAtDeadline, keepsResult, stateOf } from './receipt.js'
 
 /** Where a delivery's end leaves the task: `cancelled` is gone, the others are its state. */
 export type Ended = Exclude<Outcome, 'done' | 'stale'>
@@ -99,10 +100,20 @@ function cancelled(s: Ledger, event: LifeEvent, row: HeldRow): 'cancelled' {
   return 'cancelled'
 }
 
-/** Removes the task, and what it held. */
-export function gone(s: Ledger, row: HeldRow): void {
+/** Removes the task, and what it held; how it ended is kept where somebody may ask. */
+export function gone(s: Ledger, row: HeldRow, end: End = { outcome: 'cancelled', result: null }): void {
   s.remove(row)
   freed(s, row)
+  keepEnd(s, row, end)
+}
+
+/** How long the end of this task is kept, ms; 0: not at all. */
+export const keepMsOf = (s: Ledger, { queue, flags }: Pick<HeldRow, 'queue' | 'flags'>): number =>
+  Math.max(s.catalog.policyOf(queue).resultKeepMs, flags & keepsResult ? answerKeepMs : 0)
+
+export function keepEnd(s: Ledger, row: Pick<HeldRow, 'id' | 'type' | 'queue' | 'flags'>, end: End): void {
+  const keepMs = keepMsOf(s, row)
+  if (keepMs > 0) s.keepResult(row, end, s.now + keepMs)
 }
 
 /** What a task whose row is gone no longer holds: its dedup key, whose window begins, and its key's slot. */

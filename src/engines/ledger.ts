@@ -3,7 +3,7 @@ import type { ErrorText } from '../engine/contract.js'
 import { assert } from '../ground/assert.js'
 import type { Random } from '../ground/clock.js'
 import { allows, type LifeEvent, lifecycle, type State, states, totals } from '../task/lifecycle.js'
-import type { HistoryRecord } from '../task/records.js'
+import type { HistoryRecord, ResultRecord } from '../task/records.js'
 import type { Names } from './names.js'
 
 /** What a decision reads of a task. */
@@ -61,6 +61,12 @@ export const figureAt = Object.fromEntries(figureColumns.map((name, i) => [name,
 export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned'] as const
 type BatchFigure = (typeof batchColumns)[number]
 
+/** How a task ended, and the JSON text that is kept of it. */
+export interface End {
+  outcome: ResultRecord['outcome']
+  result: string | null
+}
+
 export abstract class Ledger {
   /** Instant of this transaction on the engine's clock, ms. */
   abstract readonly now: number
@@ -84,6 +90,8 @@ export abstract class Ledger {
   abstract moveDead(row: HeldRow, type: number): void
   /** The task gives its dedup key up, at once or at `endsAt`. */
   abstract freeDedup(row: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void
+  /** Keeps how a task ended, and what its handler returned, until `endsAt`. */
+  abstract keepResult(row: Pick<HeldRow, 'id' | 'type'>, end: End, endsAt: number): void
   /** Notes that the type's tasks are no longer claimed in the order they became due. */
   abstract mix(type: number): void
 

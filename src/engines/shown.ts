@@ -1,7 +1,7 @@
 // Rows as readers see them: instants on the wall clock, names for numbers, a page at a time.
 import type { Filter, Page } from '../engine/contract.js'
 import { states } from '../task/lifecycle.js'
-import type { AuditRecord, HistoryRecord, ProofRecord, TaskRecord } from '../task/records.js'
+import type { AuditRecord, HistoryRecord, ProofRecord, ResultRecord, TaskRecord } from '../task/records.js'
 import { followUpOf } from './followup.js'
 import { cancelAsked, code, parseId, stateOf } from './receipt.js'
 
@@ -59,6 +59,11 @@ export const historyRecord = (row: HistoryRow, wallShift: number): HistoryRecord
   startedAt: row.startedAt === null ? null : row.startedAt + wallShift,
   endedAt: row.endedAt + wallShift,
 })
+
+export type ResultRow = Omit<ResultRecord, 'id'> & { task: number }
+
+export const resultRecord = ({ task, queue, type, outcome, result, endedAt }: ResultRow, wallShift: number) =>
+  ({ id: String(task), queue, type, outcome, result, endedAt: endedAt + wallShift }) satisfies ResultRecord
 
 export type AuditRow = Omit<AuditRecord, 'details'> & { id: number; details: string }
 

@@ -253,6 +253,11 @@ export const errorTable = {
     why: 'No task was ever enqueued under this name and no policy was set for it.',
     cure: 'Check the spelling; `piecework status` lists the queues.',
   },
+  PW_RESULT_LOST: {
+    meaning: 'The task is done, but what its handler returned was not kept.',
+    why: 'JSON cannot hold it, or it has more than 1 MiB; the work itself is done and is not repeated.',
+    cure: 'Return plain data, and large data as a reference to where it lies.',
+  },
   PW_SCHEMA_NEW: {
     meaning: 'The store was written by a newer version.',
     why: 'Its format number is above the one this version knows.',
@@ -331,6 +336,11 @@ export const errorTable = {
     cure: 'Check the disk and the system log, then start again. Calls that had returned success are safe.',
     exit: 3,
   },
+  PW_TASK_DEAD: {
+    meaning: 'The task that was waited for is a dead letter.',
+    why: 'It failed for good; details.error has the last error, details.reason why it was not tried again.',
+    cure: 'See its history with queue.dead.get(id); redrive it when its cause has gone.',
+  },
   PW_TASK_GONE: {
     meaning: 'There is no such task.',
     why: 'It is done, cancelled or discarded, or the id was never given out.',
@@ -360,6 +370,12 @@ export const errorTable = {
     meaning: 'The input is not UTF-8.',
     why: 'A line holds bytes that are no UTF-8 text; which ones is in the message.',
     cure: 'Convert the input (iconv -t UTF-8), or let --skip-invalid put such lines into the dead letters.',
+  },
+  PW_WAIT_TIMEOUT: {
+    meaning: 'The task had not ended when the time to wait for it was over.',
+    why: 'It waits for a worker, or its handler takes longer. The task itself goes on.',
+    cure: 'Wait longer, or ask for it later: queue.get(details.id).',
+    retryable: true,
   },
 } as const satisfies Record<string, Entry>
 

@@ -9,6 +9,7 @@ import type { EnqueuedTask } from './connection.js'
 import type { Json, SchemasByType } from './define.js'
 import type { DrainOptions, WaitOptions } from './drained.js'
 import type { QueueStats } from './figures.js'
+import type { Inline, InlineCall, InlineOptions } from './inline.js'
 import type { BulkOptions, TaskOptions } from './options.js'
 import type { Redriven, RedriveOptions } from './redrive.js'
 import type { Worker, WorkerOptions } from './seam.js'
@@ -34,6 +35,14 @@ export interface Piecework extends AsyncDisposable {
   close(): Promise<void>
 }
 
+/** A task that is done, while its result is kept. */
+export interface DoneTask {
+  state: 'done'
+  endedAt: Date
+  /** What its handler returned, after its trip through JSON; undefined when that was nothing. */
+  result: unknown
+}
+
 /** What a queue of any typing can do; `Payload` is what its tasks hold: the input after its trip through JSON. */
 interface AnyQueue<Payload> {
   readonly name: string
@@ -41,8 +50,11 @@ interface AnyQueue<Payload> {
   /** Resolves with the number of dead letters once nothing is left to do; PW_DRAIN_STUCK, PW_DRAIN_TIMEOUT. */
   drained(options?: DrainOptions): Promise<{ dead: number }>
   stats(): Promise<QueueStats>
-  /** The task; `gone` when it is done, cancelled or discarded, or never was in this queue. */
-  get(id: string): Promise<Task<Payload> | { state: 'gone' }>
+  /**
+   * The task; `done` with what its handler returned, as long as the policy's resultKeepMs keeps that; `gone` when it
+   * ended otherwise, nothing is kept of it, or it never was in this queue. PW_RESULT_LOST.
+   */
+  get(id: string): Promise<Task<Payload> | DoneTask | { state: 'gone' }>
   /** One page of tasks, the oldest first; `limit` 1 … 1000, default 100. `next` leads to the page after it. */
   list(filter?: TaskListFilter): Promise<Listing<Task<Payload>>>
   /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
@@ -59,9 +71,17 @@ interface AnyQueue<Payload> {
   configure(policy: PolicyPatch | null, options?: { force?: boolean | undefined }): Promise<Policy>
 }
 
+type WaitableOptions = Omit<TaskOptions, 'tx'> & WaitOptions
+
 /** A queue: producers enqueue, workers of any process take. */
 export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
+  /**
+   * Enqueues and waits for the end: resolves with what the handler returned, which is kept for at least ten minutes.
+   * Throws PW_TASK_DEAD with the last error, PW_CANCELLED, PW_WAIT_TIMEOUT after `waitMs` (default: none); the task then
+   * goes on. PW_RESULT_LOST.
+   */
+  enqueueAndWait(payload: In, options?: WaitableOptions): Promise<unknown>
   /** The task of an enqueue that is made later, as `onDone` of a batch does; what is wrong with it surfaces there. */
   draft(payload: In, options?: Omit<TaskOptions, 'tx'>): Draft
   /** Any stream in constant memory. An error names the item's index; what came before it stays enqueued. */
@@ -71,6 +91,11 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   ): Promise<EnqueuedMany>
   /** Starts a worker with one handler for all types, or one for each; '*' takes what has none of its own. */
   work(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: WorkerOptions): Worker
+  /**
+   * The same handler without a queue: a function that calls it at once in this process, at most `concurrency` (10) at a
+   * time. Payloads are checked as ever; there is one delivery, no lease, no retry, and what it throws is thrown.
+   */
+  inline(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: InlineOptions): Inline<In>
 }
 
 /** The payload of each type, as enqueued. */
@@ -79,12 +104,20 @@ type InputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.Infe
 type OutputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.InferOutput<M[N]>
 type HandlersFor<M extends SchemasByType, N extends keyof M> = { readonly [T in N]: Handler<OutputOf<M, T>> }
 type Typed<O, N> = Omit<O, 'type'> & { type: N }
+type TypedInline<M extends SchemasByType> = <N extends keyof M & string>(
+  payload: InputOf<M, N>,
+  call: Typed<InlineCall, N>,
+) => Promise<unknown>
 /** One item of a typed queue's enqueueMany: options that name a type its payload fits. */
 type AnyInput<M extends SchemasByType> = { [N in keyof M]: InputOf<M, N> }[keyof M]
 
 /** A queue with a schema for each type of task. */
 export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyInput<M>>> {
   enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions, N>): Promise<EnqueuedTask>
+  enqueueAndWait<N extends keyof M & string>(
+    payload: InputOf<M, N>,
+    options: Typed<WaitableOptions, N>,
+  ): Promise<unknown>
   draft<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<Omit<TaskOptions, 'tx'>, N>): Draft
   enqueueMany<N extends keyof M & string>(
     items: Iterable<InputOf<M, N>> | AsyncIterable<InputOf<M, N>>,
@@ -101,6 +134,7 @@ export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyIn
   ): Worker
   work(handlers: Partial<HandlersFor<M, keyof M>> & { '*': Handler<unknown> }, options?: WorkerOptions): Worker
   work(handler: Handler<OutputOf<M, keyof M>>, options?: WorkerOptions): Worker
+  inline(handlers: HandlersFor<M, keyof M> | Handler<OutputOf<M, keyof M>>, options?: InlineOptions): TypedInline<M>
 }
 
 /** Which tasks a call means; fields that are left out match all. */

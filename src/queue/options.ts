@@ -70,6 +70,9 @@ export const options = {
   draft: known(...taskFields.filter((field) => field !== 'tx')),
   batch: known('onDone'),
   done: known('signal', 'waitMs'),
+  enqueueAndWait: known('signal', 'waitMs', ...taskFields.filter((field) => field !== 'tx')),
+  inline: known('concurrency'),
+  'inline call': known('type', 'key', 'headers', 'signal'),
 } as const
 
 const day = 86_400_000

@@ -11,12 +11,14 @@ import type { Connection, EnqueuedTask } from './connection.js'
 import { DeadLettersClient } from './dead.js'
 import { Definition } from './define.js'
 import { TaskDraft } from './draft.js'
-import { type DrainOptions, drained } from './drained.js'
-import type { MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
+import { checkWait, type DrainOptions, drained, type WaitOptions } from './drained.js'
+import type { DoneTask, MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
+import { type Inline, type InlineOptions, inlineOf } from './inline.js'
 import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
 import { configureQueue, declarePolicy, pauseQueue, policyInForce, readQueue } from './policy.js'
+import { readEnd, resultOf, returned } from './results.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
 
@@ -73,6 +75,23 @@ export class QueueClient implements Queue<unknown> {
     })
   }
 
+  async enqueueAndWait(payload: unknown, options: Omit<TaskOptions, 'tx'> & WaitOptions = {}): Promise<unknown> {
+    checkWait('enqueueAndWait', options)
+    const { signal, waitMs, ...given } = options
+    signal?.throwIfAborted()
+    await BatchClient.preparing(given.batch)
+    await this.#ready()
+    const task = await this.#task(payload, given)
+    const { id } = await this.#connection.enqueue({ ...task, keepsResult: true })
+    return resultOf(this.#connection, id, { signal, waitMs })
+  }
+
+  inline(handler: unknown, options?: InlineOptions): Inline<unknown> {
+    const { definition } = this.#agreed()
+    const { handlers } = planHandlers(handler, definition.types, undefined)
+    return inlineOf(this.#connection.ports.clock, () => this.#agreed(), handlers, options)
+  }
+
   async enqueueMany(
     items: Iterable<unknown> | AsyncIterable<unknown>,
     given?: BulkOptions | ((payload: unknown, index: number) => BulkOptions | undefined),
@@ -126,11 +145,14 @@ export class QueueClient implements Queue<unknown> {
     return queueStats(figures, name, (await readQueue(this.#connection, name))?.paused ?? false)
   }
 
-  async get(id: string): Promise<Task | { state: 'gone' }> {
+  async get(id: string): Promise<Task | DoneTask | { state: 'gone' }> {
     const name = await this.#ready()
     const page = await this.#connection.engine().select('task', { ids: [checkName('id', id)] }, null)
     const row = page.items[0] as TaskRecord | undefined
-    return row === undefined || row.queue !== name ? { state: 'gone' } : taskFrom(row)
+    if (row !== undefined) return row.queue === name ? taskFrom(row) : { state: 'gone' }
+    const end = await readEnd(this.#connection, id)
+    if (end?.outcome !== 'done' || end.queue !== name) return { state: 'gone' }
+    return { state: 'done', endedAt: new Date(end.endedAt), result: returned(end) }
   }
 
   async list(filter: TaskListFilter = {}): Promise<Listing<Task>> {

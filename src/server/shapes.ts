@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { deadLetterFrom, taskFrom } from '../queue/tasks.js'
 import { type State, states } from '../task/lifecycle.js'
-import type { BatchRecord, TaskRecord } from '../task/records.js'
+import type { BatchRecord, ResultRecord, TaskRecord } from '../task/records.js'
 import type { Caller } from './auth.js'
 import { s } from './check.js'
 import { isJson, withRaw } from './raw.js'
@@ -34,6 +34,14 @@ export const batchShape = v.strictObject({
   ...{ cancelled: v.number(), retries: v.number(), returned: v.number(), createdAt: s.text, finishedAt: s.instant },
   followUp: v.nullable(v.strictObject({ queue: s.text, type: s.text, id: mayBeText })),
 })
+
+export const doneShape = v.strictObject({ id: s.text, state: v.literal('done'), result: v.optional(v.unknown()) })
+
+/** A task that is done; what its handler returned is for those who may read payloads. */
+export function doneText({ id, result }: ResultRecord, who: Caller): string {
+  const open = { id, state: 'done' }
+  return result && who.may('read-payload') ? withRaw(open, 'result', result) : JSON.stringify(open)
+}
 
 /** A page of a list. */
 export const pageOf = <T extends v.GenericSchema>(item: T) =>

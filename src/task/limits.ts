@@ -54,7 +54,7 @@ export const policyDefaults: Policy = {
   headStartMs: 60_000, // one step of priority is worth a minute of waiting
   perKey: { width: 1, fair: false, onDead: 'continue' },
   dedupWindowMs: 0, // dropping a wanted task is worse than a second one
-  resultKeepMs: 0,
+  resultKeepMs: 0, // nobody may ever ask, and every kept result is a row to write and to remove
 }
 
 const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
@@ -82,8 +82,7 @@ const policySchema = v.strictObject({
     }),
   ),
   dedupWindowMs: v.optional(whole(0, 365 * day)),
-  // Results come with a later version; until then nothing may seem to keep them.
-  resultKeepMs: v.optional(v.literal(0)),
+  resultKeepMs: v.optional(whole(0, 365 * day)),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */

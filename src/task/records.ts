@@ -35,6 +35,17 @@ export interface TaskRecord {
   deadAt: number | null
 }
 
+/** How a task ended, kept for a while. */
+export interface ResultRecord {
+  id: string
+  queue: string
+  type: string
+  outcome: 'done' | 'cancelled' | 'dead'
+  /** JSON: what its handler returned (empty text: JSON could not hold it), or of a dead task what is said of its end. */
+  result: string | null
+  endedAt: number
+}
+
 /** One ended delivery that did not finish its task. */
 export interface HistoryRecord {
   task: string

@@ -15,6 +15,7 @@ import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
 import { restartChapter } from './chapters/restart.js'
+import { resultsChapter } from './chapters/results.js'
 import { settleChapter } from './chapters/settle.js'
 import { sweepChapter } from './chapters/sweep.js'
 import { textsChapter } from './chapters/texts.js'
@@ -50,6 +51,7 @@ const chapters: readonly Chapter[] = [
   deadChapter,
   batchesChapter,
   followUpsChapter,
+  resultsChapter,
   sweepChapter,
   policyChapter,
   amendChapter,

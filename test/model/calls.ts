@@ -197,6 +197,7 @@ export class Caller {
         waitedMs: m.now - task.dueAt,
         leaseMs: ask.leaseMs ?? m.rulesOf(queue).leaseMs,
         timeoutMs: 900_000,
+        keepsResult: m.keepMsOf(task) > 0,
         headers: null,
       }
     })
@@ -208,7 +209,7 @@ export class Caller {
   private verdict({ pick, acting, how, by, delayMs }: VerdictDraft): Verdict {
     const receipt = this.receipt(pick, acting)
     const error = { code: how === 'timeout' ? 'PW_TIMEOUT' : null, text: 'it failed' }
-    if (how === 'ack') return { receipt, do: 'ack' }
+    if (how === 'ack') return { receipt, do: 'ack', ...(pick % 2 === 0 ? { result: JSON.stringify(receipt) } : {}) }
     if (how === 'bury') return { receipt, do: 'bury', error }
     return how === 'release' ? { receipt, do: 'release', by, delayMs } : { receipt, do: 'retry', delayMs, error }
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Engine, TypeFigures } from '../../dist/engine/contract.js'
 import { states, totals } from '../../dist/task/lifecycle.js'
-import type { BatchRecord, HistoryRecord, TaskRecord } from '../../dist/task/records.js'
+import type { BatchRecord, HistoryRecord, ResultRecord, TaskRecord } from '../../dist/task/records.js'
 import { byId, type Counts, figuresOf, type Model, type ModelTask } from './model.js'
 
 /** Throws when a task, a figure, a history row or a batch of the store is not what the model says. */
@@ -10,6 +10,20 @@ export async function compareAll(engine: Engine, m: Model): Promise<void> {
   await compareTasks(engine, m)
   await compareFigures(engine, m)
   await compareBatches(engine, m)
+  await compareEnds(engine, m)
+}
+
+async function compareEnds(engine: Engine, m: Model): Promise<void> {
+  const { items } = await engine.select('result', { ids: [...m.ends.keys()] }, null)
+  const found = (items as unknown as ResultRecord[]).map(({ id, type, outcome, result }) => ({
+    id,
+    type,
+    outcome,
+    result,
+  }))
+  const kept = [...m.ends].filter(([, { endsAt }]) => endsAt > m.now)
+  const expected = kept.map(([id, { type, outcome, result }]) => ({ id, type, outcome, result }))
+  assert.deepEqual(found, expected.sort(byId), 'the kept ends')
 }
 
 async function compareTasks(engine: Engine, m: Model): Promise<void> {

@@ -14,6 +14,7 @@ export interface Rules {
   width: number
   onDead: 'continue' | 'hold'
   dedupWindowMs: number
+  resultKeepMs: number
 }
 
 /** One receipt that may still act: under a lease, or lapsed by time or by death. */
@@ -53,6 +54,8 @@ export interface ModelTask {
   hold: Hold | null
   claimedAt: number | null
   cancelAsked: boolean
+  /** Somebody waits for its end. */
+  keepsResult: boolean
   /** The queue it goes to when its delivery ends. */
   moveTo: string | null
   priority: number
@@ -84,6 +87,14 @@ export const newBatch = (): ModelBatch => ({
   ...{ members: new Map(), finished: false, followUp: null },
 })
 
+/** How a task ended, as it is kept. */
+export interface ModelEnd {
+  outcome: 'done' | 'cancelled' | 'dead'
+  result: string | null
+  type: string
+  endsAt: number
+}
+
 export type Counts = Record<State | Total, number>
 
 const zero = (): Counts => Object.fromEntries([...states, ...totals].map((name) => [name, 0])) as Counts
@@ -105,6 +116,7 @@ export class Model {
   readonly paused = new Set<string>()
   readonly dedup = new Map<string, { task: string; endsAt: number | null }>()
   readonly batches = new Map<string, ModelBatch>()
+  readonly ends = new Map<string, ModelEnd>()
   readonly workers = new Map<string, ModelWorker>()
   /** Every receipt ever given: which task it was for, and which figures a stale use of it is counted in. */
   readonly receipts = new Map<string, { task: string; figures: string }>()
@@ -167,12 +179,18 @@ export class Model {
   }
 
   /** The task's row is gone: its dedup key's window begins, its key has room. */
-  gone(task: ModelTask): void {
+  gone(task: ModelTask, outcome: ModelEnd['outcome'] = 'cancelled', result: string | null = null): void {
     const { dedupWindowMs } = this.rulesOf(task.queue)
+    const keepMs = this.keepMsOf(task)
+    if (keepMs > 0) this.ends.set(task.id, { outcome, result, type: task.type, endsAt: this.now + keepMs })
     const held = this.heldDedup(task)
     if (held && dedupWindowMs > 0) held.endsAt = this.now + dedupWindowMs
     else if (held) this.dedup.delete(dedupName(task.queue, task.dedupKey))
     this.touch(task)
+  }
+
+  keepMsOf(task: { queue: string; keepsResult: boolean }): number {
+    return Math.max(this.rulesOf(task.queue).resultKeepMs, task.keepsResult ? 600_000 : 0)
   }
 
   heldDedup(task: ModelTask): { task: string; endsAt: number | null } | undefined {

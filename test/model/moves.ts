@@ -15,6 +15,7 @@ export interface TaskDraft {
   dedupKey: string | undefined
   batch: string | undefined
   identity: string | undefined
+  keepsResult: boolean | undefined
 }
 export interface VerdictDraft {
   pick: number
@@ -93,6 +94,7 @@ const draft: fc.Arbitrary<TaskDraft> = fc.record({
   dedupKey: maybe(fc.constantFrom('d1', 'd2', 'd3'), 4),
   batch: maybe(batch, 2),
   identity: maybe(fc.constantFrom('i1', 'i2', 'i3'), 4),
+  keepsResult: maybe(fc.constant(true), 5),
 })
 
 const verdict: fc.Arbitrary<VerdictDraft> = fc.record({
@@ -222,6 +224,7 @@ const rules: fc.Arbitrary<Rules> = fc.record({
   width: fc.constantFrom(1, 2),
   onDead: fc.constantFrom('continue', 'hold'),
   dedupWindowMs: fc.constantFrom(0, 5000),
+  resultKeepMs: fc.constantFrom(0, 0, 5000),
 })
 
 /** Histories on a store that can be closed and opened again (`file`), or on one in memory. */

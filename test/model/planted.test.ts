@@ -169,6 +169,24 @@ const planted: Planted[] = [
     by: '',
   },
   {
+    bug: 'a result is kept of plain tasks only',
+    file: 'settle.js',
+    text: '    freed(s, ended);\n    keepEnd(s, ended, end);',
+    by: '    freed(s, ended);',
+  },
+  {
+    bug: 'who waits for a task is forgotten',
+    file: 'statements.js',
+    text: 'and dedupKey is null and flags & 8 = 0`',
+    by: 'and dedupKey is null`',
+  },
+  {
+    bug: 'a cancelled task is said to be done',
+    file: '../endings.js',
+    text: "outcome: 'cancelled', result: null",
+    by: "outcome: 'done', result: null",
+  },
+  {
     bug: 'a handle does not notice what another changed',
     file: 'catalog.js',
     text: 'if (settings === this.settings)',

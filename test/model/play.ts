@@ -51,8 +51,8 @@ class Player {
     for (const [name, rules] of this.model.rules) {
       const { leaseMs, deliveriesMax, releasesMax, baseMs, factor, maxMs, headStartMs, width, onDead } = rules
       const backoff = { baseMs, factor, maxMs, jitter: 'none' }
-      const { dedupWindowMs } = rules
-      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs }
+      const { dedupWindowMs, resultKeepMs } = rules
+      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs, resultKeepMs }
       await this.first.configure('queue', name, { code: { ...policy, perKey: { width, onDead } } }, 'test')
     }
   }

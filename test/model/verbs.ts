@@ -72,6 +72,7 @@ function add(m: Model, given: NewTask, id: string): void {
     wallAt: later ? wallAt : null,
     deadlineAt: given.deadlineMs === undefined ? null : m.now + given.deadlineMs,
     drops: given.onDeadline === 'drop',
+    keepsResult: given.keepsResult === true,
     enqueuedAt: m.now,
     ...{ slot: false, number: 0, spent: 0, releases: 0, deaths: 0, fence: 0, cancelAsked: false, moveTo: null },
     ...{ hold: null, claimedAt: null, progress: null, reason: null, history: [] },
@@ -124,7 +125,7 @@ export function settle(m: Model, verdicts: readonly Verdict[]): Outcome[] {
 
 function settleOne(m: Model, verdict: Verdict): Outcome {
   const task = m.heldUnder(verdict.receipt)
-  if (verdict.do === 'ack') return task ? ack(m, task) : m.stale(verdict.receipt)
+  if (verdict.do === 'ack') return task ? ack(m, task, verdict.result ?? null) : m.stale(verdict.receipt)
   if (task?.hold?.kind !== 'live') return m.stale(verdict.receipt)
   const outcome = endOf(m, task, verdict)
   m.moveOn(task)
@@ -138,10 +139,10 @@ function endOf(m: Model, task: ModelTask, verdict: Exclude<Verdict, { do: 'ack' 
   return m.die(task, 'bury', 'buried')
 }
 
-function ack(m: Model, task: ModelTask): Outcome {
+function ack(m: Model, task: ModelTask, result: string | null): Outcome {
   m.step(task, 'ack', null)
   m.countBatch(task, 'done')
-  m.gone(task)
+  m.gone(task, 'done', result)
   return 'done'
 }
 

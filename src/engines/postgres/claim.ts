@@ -2,7 +2,7 @@
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import type { Clock } from '../../ground/clock.js'
 import { answerKeepMs } from '../../task/limits.js'
-import { parseReceipt, receiptText } from '../receipt.js'
+import { keepsResult, parseReceipt, receiptText } from '../receipt.js'
 import { taken } from './errors.js'
 import { asWas, clean, type Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
@@ -24,6 +24,7 @@ interface ClaimedRow {
   headers: string | null
   payload: string
   claimedAt: number
+  flags: number
 }
 
 /**
@@ -182,6 +183,7 @@ function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | 
     headers: asWas(row.headers),
     waitedMs: row.claimedAt - row.dueAt,
     timeoutMs: policy.timeoutMs,
+    keepsResult: policy.resultKeepMs > 0 || (row.flags & keepsResult) > 0,
   }
 }
 

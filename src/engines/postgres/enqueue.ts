@@ -3,7 +3,7 @@ import type { Enqueued, NewTask } from '../../engine/contract.js'
 import { arrivalOf } from '../arrival.js'
 import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
-import { code, dropsAtDeadline, stateOf } from '../receipt.js'
+import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
 import { clean, enter, type Session } from './session.js'
@@ -135,7 +135,7 @@ function newRow(s: Session, { task, queue, type, batch }: Numbered, joins = true
   return [
     ...[queue, type, code[from.state], from.place, from.dueAt, from.wakeAt, from.deadlineAt],
     ...[task.key ?? null, task.weight ?? 1, from.priority, batch, task.dedupKey ?? null],
-    ...[task.onDeadline === 'drop' ? dropsAtDeadline : 0, s.now, clean(task.headers ?? null), clean(task.payload)],
+    ...[flagsOf(task), s.now, clean(task.headers ?? null), clean(task.payload)],
   ]
 }
 

@@ -10,6 +10,8 @@ import {
   isNamed,
   paged,
   pageOf,
+  type ResultRow,
+  resultRecord,
   type TaskRow,
   taskRecord,
   type WorkerRow,
@@ -25,6 +27,8 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
   switch (kind) {
     case 'task':
       return tasks(s, filter, cursor)
+    case 'result':
+      return results(s, filter)
     case 'history':
       return histories(s, filter)
     case 'queue':
@@ -126,6 +130,15 @@ async function histories(s: Session, filter: Filter): Promise<Page> {
     from ${s.schema}.history where task = any($1::bigint[]) order by task, endedAt, number`
   const rows = await s.run<HistoryRow>({ name: '', text }, [(filter.ids ?? []).map(parseId)])
   return whole(rows.map((row) => historyRecord({ ...row, code: asWas(row.code), error: asWas(row.error) }, 0)))
+}
+
+async function results(s: Session, filter: Filter): Promise<Page> {
+  const text = `select task, queue.name as queue, type.name as type, outcome, result, endedAt as "endedAt"
+    from ${s.schema}.result result join ${s.schema}.type type on type.id = result.type
+    join ${s.schema}.queue queue on queue.id = type.queue
+    where task = any($1::bigint[]) and endsAt > $2 order by task`
+  const rows = await s.run<ResultRow>({ name: '', text }, [(filter.ids ?? []).map(parseId), s.now])
+  return whole(rows.map((row) => resultRecord({ ...row, result: asWas(row.result) }, 0)))
 }
 
 async function audits(s: Session, filter: Filter, cursor: string | null): Promise<Page> {

@@ -5,7 +5,7 @@ import type { Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type End, type HeldRow, Ledger } from '../ledger.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -122,6 +122,10 @@ export class Session extends Ledger {
   freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
     if (endsAt === null) this.add(this.q.dropDedups, queue, dedupKey, id)
     else this.add(this.q.endDedups, queue, dedupKey, id, endsAt)
+  }
+
+  keepResult({ id, type }: Pick<HeldRow, 'id' | 'type'>, { outcome, result }: End, endsAt: number): void {
+    this.add(this.q.addResults, id, type, outcome, clean(result), this.now, endsAt)
   }
 
   mix(type: number): void {

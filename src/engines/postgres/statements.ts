@@ -17,7 +17,7 @@ const heldColumns = [...Object.keys(putColumns), ...['key', 'batch', 'number', '
 export const heldText = named(heldColumns, 'task.')
 const claimed = named(
   ['id', 'type', 'number', 'spent', 'fence', 'nonce', 'key', 'batch', 'deaths', 'enqueuedAt', 'dueAt', 'place'].concat(
-    ...['headers', 'payload', 'claimedAt'],
+    ...['headers', 'payload', 'claimedAt', 'flags'],
   ),
   'task.',
 )
@@ -98,7 +98,7 @@ const texts = {
   ack: `delete from piecework.task task
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
-    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey'], 'task.')}`,
+    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'flags'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -128,6 +128,13 @@ const texts = {
   dropHistory: 'delete from piecework.history where task = any($1::bigint[])',
   edit: 'update piecework.task set payload = $1 where id = $2',
   moveDead: 'update piecework.dead set type = $1 where task = $2',
+
+  addResults: `${insert('result', {
+    ...{ task: 'bigint', type: 'integer', outcome: 'text', result: 'text', endedAt: 'bigint', endsAt: 'bigint' },
+  })} on conflict (task) do update set type = excluded.type, outcome = excluded.outcome, result = excluded.result,
+    endedAt = excluded.endedAt, endsAt = excluded.endsAt`,
+  pruneResults: `delete from piecework.result where task in (
+    select task from piecework.result where endsAt <= $1 limit 10000 for update skip locked)`,
 
   dueTasks: `select ${heldText} from piecework.task task where state = 1 and wakeAt <= $1 order by wakeAt, id limit $2
     for update skip locked`,
@@ -282,6 +289,7 @@ const texts = {
       exists (select from piecework.lane) as lanes,
       exists (select from piecework.batch where sealedAt is not null and finishedAt is null) as unfinished,
       (select min(endsAt) from piecework.answer) as answers, (select min(endsAt) from piecework.dedup) as dedups,
+      (select min(endsAt) from piecework.result) as results,
       (select count(*) from piecework.worker) as workers,
       array(select id from piecework.worker where proof is not null order by id) as ids,
       array(select proof from piecework.worker where proof is not null order by id) as proofs,

@@ -25,6 +25,7 @@ export async function sweepLate(s: Session, max: number): Promise<void> {
   for (const row of await s.run<HeldRow>(s.q.pastDeadline, [s.now, max])) passDeadline(s, row)
   s.send(s.q.pruneDedup, s.now)
   s.send(s.q.pruneAnswers, s.now)
+  s.send(s.q.pruneResults, s.now)
   await s.flush()
 }
 

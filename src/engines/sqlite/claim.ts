@@ -1,7 +1,7 @@
 // Hands out the ready tasks with the lowest places under a new lease.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import { answerKeepMs } from '../../task/limits.js'
-import { receiptText } from '../receipt.js'
+import { keepsResult, receiptText } from '../receipt.js'
 import type { ClaimedRow } from './rows.js'
 import type { Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
@@ -69,7 +69,7 @@ function claimWant(s: Session, ask: ClaimAsk, want: Want, deliveries: ClaimedTas
   const worker = workerId(s, ask.worker)
   s.q.lease.run(s.now + leaseMs, s.nowUs, nonce, worker, s.now, JSON.stringify(rows.map((row) => row[0])))
   for (const row of rows) {
-    const [id, type, earlier, spent, lastFence, key, batch, deaths, enqueuedAt, dueAt, headers, payload] = row
+    const [id, type, earlier, spent, lastFence, key, batch, deaths, enqueuedAt, dueAt, flags, headers, payload] = row
     const fence = Math.max(lastFence + 1, s.nowUs)
     s.count('claim', type, 'ready', 'leased')
     s.claimed = true
@@ -91,6 +91,7 @@ function claimWant(s: Session, ask: ClaimAsk, want: Want, deliveries: ClaimedTas
       timeoutMs: policy.timeoutMs,
       payload,
       headers,
+      keepsResult: policy.resultKeepMs > 0 || (flags & keepsResult) > 0,
     })
   }
 }

@@ -5,7 +5,7 @@ import type { State } from '../../task/lifecycle.js'
 import { arrivalOf } from '../arrival.js'
 import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
-import { code, dropsAtDeadline, stateOf } from '../receipt.js'
+import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
 
 export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
@@ -79,7 +79,7 @@ function insert(s: Session, task: NewTask, id: number, queue: number, type: numb
     from.priority,
     batch,
     task.dedupKey ?? null,
-    task.onDeadline === 'drop' ? dropsAtDeadline : 0,
+    flagsOf(task),
     s.now,
     task.headers ?? null,
     task.payload,

@@ -7,7 +7,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LifeEvent, State } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, figureAt, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type End, figureAt, type HeldRow, Ledger } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
 import { follow } from './enqueue.js'
@@ -220,6 +220,10 @@ export class Session extends Ledger {
   freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
     if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
     else this.q.endDedup.run(endsAt, queue, dedupKey, id)
+  }
+
+  keepResult({ id, type }: Pick<HeldRow, 'id' | 'type'>, { outcome, result }: End, endsAt: number): void {
+    this.q.addResult.run(id, type, outcome, result, this.now, endsAt)
   }
 
   mix(type: number): void {

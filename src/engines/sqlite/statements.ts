@@ -45,8 +45,8 @@ export const sql = {
     fence = max(fence + 1, ?), nonce = ?, worker = ?, claimedAt = ? where id in (select value from json_each(?))`,
   // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
   ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
-    and number = 1 and key is null and batch is null and dedupKey is null`,
-  acked: `select type, state, number, key, batch, dedupKey from piecework_task
+    and number = 1 and key is null and batch is null and dedupKey is null and flags & 8 = 0`,
+  acked: `select type, state, number, key, batch, dedupKey, flags from piecework_task
     where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
@@ -60,6 +60,10 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   dropLapse: `delete from piecework_history where task = ? and number = ? and outcome = 'expired'`,
   dropHistory: 'delete from piecework_history where task = ?',
+
+  addResult: `insert or replace into piecework_result (task, type, outcome, result, endedAt, endsAt)
+    values (?, ?, ?, ?, ?, ?)`,
+  pruneResults: 'delete from piecework_result where endsAt <= ?',
 
   dueTasks: `select ${held} from piecework_task indexed by piecework_task_scheduled
     where state = 1 and wakeAt <= ? order by wakeAt, id limit ?`,
@@ -141,7 +145,8 @@ export const sql = {
   answerOf: 'select answer from piecework_answer where request = ? and endsAt > ?',
   addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',
   prunable: `select 1 from piecework_answer where endsAt <= ? union all
-    select 1 from piecework_dedup where endsAt is not null and endsAt <= ? limit 1`,
+    select 1 from piecework_dedup where endsAt is not null and endsAt <= ? union all
+    select 1 from piecework_result where endsAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
   tokens: 'select * from piecework_token order by name, createdAt, id',
   addToken: `insert into piecework_token (id, name, hash, scopes, queues, createdAt, expiresAt)
@@ -150,8 +155,8 @@ export const sql = {
   addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
 } as const
 
-/** What a claim reads of a task, in this order: rows come as arrays, objects of 12 fields cost twice as much. */
-const claimedColumns = 'id, type, number, spent, fence, key, batch, deaths, enqueuedAt, dueAt, headers, payload'
+/** What a claim reads of a task, in this order: rows come as arrays, objects of 13 fields cost twice as much. */
+const claimedColumns = 'id, type, number, spent, fence, key, batch, deaths, enqueuedAt, dueAt, flags, headers, payload'
 
 /** The tasks to claim, of one or several types: one index walk a type, merged by place. */
 export function headsSql(types: number): string {

@@ -18,6 +18,7 @@ export function sweep(s: Session, max: number, dead: readonly number[], crash: b
   const promotedLate = s.promoteLanes().size
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
+  s.q.pruneResults.run(s.now)
   const next = nextDueMs(s)
   const deadline = (s.q.nextDeadline.get() as { at: number | null }).at
   const nextMs = deadline === null ? next : Math.min(next ?? Number.POSITIVE_INFINITY, Math.max(0, deadline - s.now))
@@ -82,7 +83,7 @@ export function nextDueMs(s: Session): number | null {
 /** What a sweep would find to do, without taking the write lock; false when there is something. */
 export function nothingDue(s: Session): { nextMs: number | null } | false {
   const instants = [s.q.nextDue, s.q.nextEnd, s.q.nextDeadline].map((q) => (q.get() as { at: number | null }).at)
-  if (s.slept || s.q.prunable.get(s.now, s.now)) return false
+  if (s.slept || s.q.prunable.get(s.now, s.now, s.now)) return false
   const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
   if (next <= s.now) return false
   return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }

@@ -34,6 +34,7 @@ const newTask = v.strictObject({
   ...{ key: v.optional(named), weight: v.optional(s.whole(1, 1_000_000)), dedupKey: v.optional(named) },
   ...{ onDuplicate: v.optional(v.picklist(['keep', 'replace', 'delay'])), batch: v.optional(named) },
   identity: v.optional(text),
+  keepsResult: v.optional(v.boolean()),
 })
 /** Enqueued exactly once by the engine: nothing that may already stand for it. */
 const followUp = v.omit(newTask, ['dedupKey', 'onDuplicate', 'identity'])
@@ -86,6 +87,7 @@ const kinds = [
   'token',
   'type',
   'task',
+  'result',
   'history',
   'worker',
   'audit',
@@ -111,7 +113,7 @@ const selectScopes: Partial<Record<Kind, readonly Scope[]>> = {
   ...{ queue: readers, batch: readers, audit: ['admin'], token: ['admin'] },
 }
 /** Rows of the other kinds belong to no queue that a glob could cover, or to several. */
-const ofQueues: readonly Kind[] = ['queue', 'batch', 'task']
+const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'result']
 
 async function enqueue(call: Call, { requestId, tasks }: { requestId: string | null; tasks: NewTask[] }) {
   need(call, ['produce'], new Set(tasks.map(({ queue }) => queue)))
@@ -167,7 +169,8 @@ async function select(call: Call, body: { kind: Kind; filter: Filter; cursor: st
 /** Without read-payload a task's own texts are missing; nobody needs the print of a token. */
 function open({ who }: Call, kind: Kind, row: Record<string, unknown>): Record<string, unknown> {
   if (kind === 'token') return { ...row, hash: '' }
-  if (kind !== 'task' || who.may('read-payload')) return row
+  if (who.may('read-payload') || (kind !== 'task' && kind !== 'result')) return row
+  if (kind === 'result') return { ...row, result: null }
   return { ...row, payload: '', headers: null, progress: null }
 }
 

@@ -5,6 +5,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
 import { enqueueAll } from '../../queue/bulk.js'
 import { type TaskOptions, taskOf } from '../../queue/options.js'
+import { readEnd } from '../../queue/results.js'
 import { filterFor } from '../../queue/tasks.js'
 import { states } from '../../task/lifecycle.js'
 import { bulkTasksMax, payloadDepthMax, shown } from '../../task/limits.js'
@@ -14,7 +15,7 @@ import { bodyLines } from '../body.js'
 import { checked, s } from '../check.js'
 import { rawElements, rawMembers } from '../raw.js'
 import type { Call, Reply, Route } from '../route.js'
-import { pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
+import { doneShape, doneText, pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
 
 export const taskBody = v.strictObject({
   payload: v.unknown(),
@@ -107,6 +108,10 @@ async function list({ broker, params, query, who }: Call): Promise<Reply> {
 async function look({ broker, params, who }: Call): Promise<Reply> {
   const { q, id } = params as { q: string; id: string }
   const row = (await broker.engine.select('task', { ids: [id] }, null)).items[0] as TaskRecord | undefined
+  if (row === undefined) {
+    const end = await readEnd(broker.as(who), id)
+    if (end?.outcome === 'done' && end.queue === q) return { text: doneText(end, who) }
+  }
   if (row === undefined || row.queue !== q) {
     throw new PieceworkError('PW_TASK_GONE', `There is no task ${id} in queue ${JSON.stringify(q)}.`, { id })
   }
@@ -148,8 +153,8 @@ export const taskRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/queues/{q}/tasks/{id}',
     scope: readers,
-    summary: 'One task',
-    answers: { 200: taskShape },
+    summary: 'One task, also when it is done and its result is kept',
+    answers: { 200: v.union([taskShape, doneShape]) },
     handle: look,
   },
   {
