@@ -87,6 +87,7 @@ class Player {
     for (let round = 0; round < 12 && this.unfinished().length > 0; round++) {
       await this.happen({ do: 'pass', ms: 3_700_000 }, 0)
       await this.happen({ do: 'sweep', max: 1000 }, 0)
+      await this.follow(this.first)
       for (let took = 1; took > 0; ) {
         const claim = this.caller.claimCall({ worker: 'healer', requestId: null, wants })
         const given = await this.ask(claim)
