@@ -11,7 +11,8 @@ export function patchOf(settings: readonly string[]): Patch {
     const [name, text] = pair('A setting', setting)
     const path = name.split('.')
     const outer = fieldNamed(path[0] ?? '', policyDefaults)
-    if (path.length === 1) patch[outer] = parsed(text)
+    // A queue's name is a name, also where it looks like a number or a duration.
+    if (path.length === 1) patch[outer] = outer === 'deadTo' && text !== 'none' ? text : parsed(text)
     else {
       const inner = fieldNamed(path.slice(1).join('.'), (policyDefaults as unknown as Patch)[outer])
       patch[outer] = { ...(patch[outer] as Patch | undefined), [inner]: parsed(text) }

@@ -37,7 +37,10 @@ export interface Changes {
   place?: number
   dueAt?: number
   wakeAt?: number | null
-  deadlineAt?: null
+  /** Only where `wakeAt` is no null: the instant of the wall clock that it stands for. */
+  wallAt?: number | null
+  deadlineAt?: number | null
+  batch?: null
   spent?: number
   releases?: number
   deaths?: number
@@ -58,8 +61,15 @@ type Figure = (typeof figureColumns)[number]
 export const figureAt = Object.fromEntries(figureColumns.map((name, i) => [name, i])) as Record<Figure, number>
 
 /** The columns of a batch's figures, in this order. */
-export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned'] as const
+export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned', 'forwarded'] as const
 type BatchFigure = (typeof batchColumns)[number]
+
+export interface Replacement {
+  payload: string
+  headers: string | null
+  priority: number
+  weight: number
+}
 
 /** How a task ended, and the JSON text that is kept of it. */
 export interface End {
@@ -81,6 +91,8 @@ export abstract class Ledger {
   abstract change(row: HeldRow, to: Changes): void
   /** The task is gone: its row, its history and its dead letter; no receipt acts any more. */
   abstract remove(row: HeldRow): void
+  /** What else a newer task of its dedup key gives it. */
+  abstract replace(row: HeldRow, by: Replacement): void
   abstract setPayload(row: HeldRow, payload: string): void
   /** Keeps what became of one delivery. */
   abstract addHistory(row: HeldRow, outcome: HistoryRecord['outcome'], error: ErrorText | null): void

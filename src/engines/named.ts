@@ -37,6 +37,31 @@ export function refuseReorder(before: QueueRow, after: QueueRow, patch: Patch, k
   throw new PieceworkError('PW_POLICY_FORCE', message, { queue: before.name })
 }
 
+/** Throws PW_OPTION_INVALID where dead tasks would come back to their queue, or a key waits for what has left it. */
+export function refuseDeadTo(catalog: Names, row: QueueRow): void {
+  const { deadTo, perKey } = effectivePolicy(storedPolicy(row.code), storedPolicy(row.operator))
+  if (deadTo === null) return
+  const path = [row.name]
+  for (let at: string | null = deadTo; at !== null; ) {
+    path.push(at)
+    if (at === row.name) {
+      const text = `deadTo of queue "${row.name}" would be a loop: ${path.map((name) => `"${name}"`).join(' -> ')}.`
+      throw new PieceworkError('PW_OPTION_INVALID', text, { queue: row.name, path })
+    }
+    const next = catalog.queue(at)
+    at = next ? catalog.policyOf(next.id).deadTo : null
+  }
+  if (perKey.onDead !== 'hold') return
+  const text = `Queue "${row.name}" cannot hold keys at their dead tasks (perKey.onDead) and send those away (deadTo).`
+  throw new PieceworkError('PW_OPTION_INVALID', text, { queue: row.name })
+}
+
+/** The queue that takes the dead, as one of the layers of a patch names it. */
+export function deadToOf({ code, operator }: Patch): string | null {
+  const named = [code, operator].map((layer) => (layer as PolicyPatch | null | undefined)?.deadTo)
+  return named.find((name) => typeof name === 'string') ?? null
+}
+
 /** True when keys are worked off strictly in order under one of them, and not under the other. */
 export const changesOrder = (before: QueueRow, after: QueueRow) => isOrdered(before) !== isOrdered(after)
 
@@ -113,6 +138,8 @@ export interface BatchWhole {
   cancelled: number
   retries: number
   returned: number
+  /** Of the dead, those that became tasks of another queue. */
+  forwarded: number
   info: string
   followUp: string | null
 }

@@ -110,7 +110,9 @@ export function proofOf(types: readonly Shown[], batches: readonly Shown[], coun
     const [total, done, dead, cancelled] = ['total', 'done', 'dead', 'cancelled'].map((column) => Number(row[column]))
     const open = (total ?? 0) - (done ?? 0) - (dead ?? 0) - (cancelled ?? 0)
     const full = { open: count.get(`b${row.id} open`) ?? 0, dead: count.get(`b${row.id} dead`) ?? 0 }
-    return { kind: 'batch', name: row.name, shown: { open, dead: dead ?? 0 }, counted: full }
+    // The dead that became tasks of another queue are rows there, if they are at all.
+    const here = (dead ?? 0) - Number(row.forwarded)
+    return { kind: 'batch', name: row.name, shown: { open, dead: here }, counted: full }
   })
   return [...ofTypes, ...ofBatches]
 }

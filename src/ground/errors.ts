@@ -96,6 +96,11 @@ export const errorTable = {
     cure: 'Wait longer or add workers; nothing was stopped.',
     retryable: true,
   },
+  PW_DUPLICATE_DIFFERS: {
+    meaning: 'A task cannot replace another one of its dedup key that has another type or key.',
+    why: 'onDuplicate "replace" gives the task that is there a new payload and options, but its type and key stay.',
+    cure: 'Use one type and one key for a dedup key, or another dedup key; or cancel the task that is there first.',
+  },
   PW_ENGINE_UNKNOWN: {
     meaning: 'No engine knows this URL.',
     why: 'The part before the colon is none of sqlite, postgres, postgresql, http, https.',

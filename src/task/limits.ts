@@ -43,6 +43,8 @@ export interface Policy {
   perKey: PerKey
   dedupWindowMs: number
   resultKeepMs: number
+  /** The queue that receives the dead as tasks. */
+  deadTo: string | null
 }
 
 export const policyDefaults: Policy = {
@@ -55,6 +57,7 @@ export const policyDefaults: Policy = {
   perKey: { width: 1, fair: false, onDead: 'continue' },
   dedupWindowMs: 0, // dropping a wanted task is worse than a second one
   resultKeepMs: 0, // nobody may ever ask, and every kept result is a row to write and to remove
+  deadTo: null, // the dead letters of a queue are where people look for them
 }
 
 const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
@@ -83,6 +86,7 @@ const policySchema = v.strictObject({
   ),
   dedupWindowMs: v.optional(whole(0, 365 * day)),
   resultKeepMs: v.optional(whole(0, 365 * day)),
+  deadTo: v.optional(v.nullable(v.string())),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
@@ -112,6 +116,7 @@ export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
       field: path,
     })
   }
+  if (result.output.deadTo != null) checkName('deadTo', result.output.deadTo)
   return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
 }
 

@@ -3,8 +3,10 @@ import { amendChapter } from './chapters/amend.js'
 import { batchesChapter } from './chapters/batches.js'
 import { claimChapter } from './chapters/claim.js'
 import { deadChapter } from './chapters/dead.js'
+import { deadToChapter } from './chapters/dead-to.js'
 import { deathsChapter } from './chapters/deaths.js'
 import { dedupChapter } from './chapters/dedup.js'
+import { duplicatesChapter } from './chapters/duplicates.js'
 import { enqueueChapter } from './chapters/enqueue.js'
 import { extendChapter } from './chapters/extend.js'
 import { followUpsChapter } from './chapters/followups.js'
@@ -42,6 +44,7 @@ export interface TestHooks {
 const chapters: readonly Chapter[] = [
   enqueueChapter,
   dedupChapter,
+  duplicatesChapter,
   claimChapter,
   receiptsChapter,
   lapsedByDeathChapter,
@@ -49,6 +52,7 @@ const chapters: readonly Chapter[] = [
   extendChapter,
   keysChapter,
   deadChapter,
+  deadToChapter,
   batchesChapter,
   followUpsChapter,
   resultsChapter,

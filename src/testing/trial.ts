@@ -6,6 +6,7 @@ import type {
   ClaimedTask,
   Engine,
   Enqueued,
+  ErrorText,
   Filter,
   Held,
   NewTask,
@@ -43,7 +44,7 @@ export interface Chapter {
 type Given = Partial<NewTask>
 type Ask = Partial<Omit<ClaimAsk, 'wants'>> & { queue?: string; types?: readonly string[] | null; max?: number }
 
-const failed = { code: null, text: 'it failed' }
+const failed: ErrorText = { code: null, text: 'it failed' }
 
 export class Trial {
   engine: Engine

@@ -31,6 +31,7 @@ const seldom = {
   suspect: 1,
   finished: 5,
   followed: 3,
+  differs: 2,
 }
 
 for (const { where, file, runs } of chosen) {

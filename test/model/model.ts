@@ -15,6 +15,8 @@ export interface Rules {
   onDead: 'continue' | 'hold'
   dedupWindowMs: number
   resultKeepMs: number
+  /** Dead tasks become tasks of the other queue. */
+  deadTo: string | null
 }
 
 /** One receipt that may still act: under a lease, or lapsed by time or by death. */
@@ -216,6 +218,8 @@ export class Model {
 
   die(task: ModelTask, event: LifeEvent, reason: string): 'dead' | 'cancelled' {
     if (task.cancelAsked) return this.cancelled(task, event)
+    const { deadTo } = this.rulesOf(task.queue)
+    if (deadTo !== null && task.moveTo === null) return this.forward(task, event, deadTo, reason)
     const held = this.rulesOf(task.queue).onDead === 'hold' && task.key !== null
     this.step(task, event, 'dead')
     if (!held) task.slot = false
@@ -223,6 +227,34 @@ export class Model {
     this.countBatch(task, 'dead')
     if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
     if (!held) this.touch(task)
+    return 'dead'
+  }
+
+  /** Dead for its queue and its batch; then a task of the queue that takes the dead. */
+  private forward(task: ModelTask, event: LifeEvent, queue: string, reason: string): 'dead' {
+    this.step(task, event, 'dead')
+    this.countBatch(task, 'dead')
+    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.touch(task)
+    const keepMs = this.keepMsOf(task)
+    if (keepMs > 0)
+      this.ends.set(task.id, { outcome: 'dead', result: reason, type: task.type, endsAt: this.now + keepMs })
+    const type = typeIn(queue, task)
+    const place = this.now - task.priority * this.rulesOf(queue).headStartMs
+    this.step(task, 'deadTo', task.key === null ? 'ready' : 'waiting', 'dead', { ...task, queue, type })
+    Object.assign(task, {
+      queue,
+      type,
+      place,
+      dueAt: this.now,
+      wallAt: null,
+      deadlineAt: null,
+      hold: null,
+      slot: false,
+    })
+    Object.assign(task, { ...{ spent: 0, releases: 0, deaths: 0, dedupKey: null, batch: null, progress: null } })
+    Object.assign(task, { cancelAsked: false, keepsResult: false, drops: false })
+    this.touch(task)
     return 'dead'
   }
 

@@ -16,6 +16,7 @@ export interface TaskDraft {
   batch: string | undefined
   identity: string | undefined
   keepsResult: boolean | undefined
+  onDuplicate: 'keep' | 'replace' | 'delay' | undefined
 }
 export interface VerdictDraft {
   pick: number
@@ -95,6 +96,7 @@ const draft: fc.Arbitrary<TaskDraft> = fc.record({
   batch: maybe(batch, 2),
   identity: maybe(fc.constantFrom('i1', 'i2', 'i3'), 4),
   keepsResult: maybe(fc.constant(true), 5),
+  onDuplicate: maybe(fc.constantFrom('keep', 'replace', 'delay'), 2),
 })
 
 const verdict: fc.Arbitrary<VerdictDraft> = fc.record({
@@ -225,6 +227,7 @@ const rules: fc.Arbitrary<Rules> = fc.record({
   onDead: fc.constantFrom('continue', 'hold'),
   dedupWindowMs: fc.constantFrom(0, 5000),
   resultKeepMs: fc.constantFrom(0, 0, 5000),
+  deadTo: fc.constantFrom(null, null, 'other'),
 })
 
 /** Histories on a store that can be closed and opened again (`file`), or on one in memory. */

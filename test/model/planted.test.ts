@@ -187,6 +187,36 @@ const planted: Planted[] = [
     by: "outcome: 'done', result: null",
   },
   {
+    bug: 'a replacement touches what is leased',
+    file: '../duplicate.js',
+    text: "from === 'leased' || from === 'dead'",
+    by: "from === 'dead'",
+  },
+  {
+    bug: 'a delayed task keeps the slot of its key',
+    file: '../duplicate.js',
+    text: 'wakeAt, slot: 0, place:',
+    by: 'wakeAt, place:',
+  },
+  {
+    bug: 'the receipt of a replaced task still acts',
+    file: '../duplicate.js',
+    text: 'const changes = { nonce: null, worker: null };',
+    by: 'const changes = {};',
+  },
+  {
+    bug: 'a task that was taken over dead is still open in its batch',
+    file: '../endings.js',
+    text: 'dedupKey: null, batch: null, progress: null',
+    by: 'dedupKey: null, progress: null',
+  },
+  {
+    bug: 'a task that was taken over dead keeps what it has spent',
+    file: '../endings.js',
+    text: 'worker: null, spent: 0, releases: 0',
+    by: 'worker: null, releases: 0',
+  },
+  {
     bug: 'a handle does not notice what another changed',
     file: 'catalog.js',
     text: 'if (settings === this.settings)',

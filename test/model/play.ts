@@ -5,7 +5,7 @@ import type { BatchRecord } from '../../dist/task/records.js'
 import type { SqliteStore } from '../engine/subject.js'
 import { type Call, Caller, type Seen } from './calls.js'
 import { compareAll } from './compare.js'
-import { Model, type ModelBatch, type ModelTask } from './model.js'
+import { Model, type ModelBatch, type ModelTask, type Rules } from './model.js'
 import type { History, Move } from './moves.js'
 import * as operators from './operators.js'
 import * as verbs from './verbs.js'
@@ -38,8 +38,11 @@ class Player {
     private readonly store: SqliteStore,
     seen: Seen,
   ) {
-    const other = { ...history.rules, width: 3 - history.rules.width }
-    this.model = new Model(new Map(Object.entries({ q: history.rules, other })))
+    const { rules } = history
+    // Where dead tasks leave, none can hold its key; and the other queue keeps its dead.
+    const q: Rules = { ...rules, onDead: rules.deadTo === null ? rules.onDead : 'continue' }
+    const other: Rules = { ...rules, width: 3 - rules.width, deadTo: null }
+    this.model = new Model(new Map(Object.entries({ q, other })))
     this.caller = new Caller(this.model, () => store.clock.wallMs(), this.worker, seen)
     this.offsetMs = store.clock.wallMs() - store.clock.monotonicMs()
   }
@@ -51,8 +54,8 @@ class Player {
     for (const [name, rules] of this.model.rules) {
       const { leaseMs, deliveriesMax, releasesMax, baseMs, factor, maxMs, headStartMs, width, onDead } = rules
       const backoff = { baseMs, factor, maxMs, jitter: 'none' }
-      const { dedupWindowMs, resultKeepMs } = rules
-      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs, resultKeepMs }
+      const { dedupWindowMs, resultKeepMs, deadTo } = rules
+      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs, resultKeepMs, deadTo }
       await this.first.configure('queue', name, { code: { ...policy, perKey: { width, onDead } } }, 'test')
     }
   }

@@ -13,12 +13,19 @@ import {
   newBatch,
 } from './model.js'
 
+/** The codes for which these tasks may be refused now. */
+export function refusals(m: Model, tasks: readonly NewTask[]): string[] {
+  const sealed = tasks.some((task) => task.batch !== undefined && m.batches.get(task.batch)?.sealed)
+  return [...(sealed ? ['PW_BATCH_SEALED'] : []), ...(differs(m, tasks) ? ['PW_DUPLICATE_DIFFERS'] : [])]
+}
+
 /** New tasks in order; the engine names the ids of those that are new. Null: refused, since a batch is sealed. */
 export function enqueue(m: Model, tasks: readonly NewTask[], given: readonly string[]): Enqueued[] | null {
-  if (tasks.some((task) => task.batch !== undefined && m.batches.get(task.batch)?.sealed)) return null
+  if (refusals(m, tasks).length > 0) return null
   const ids = tasks.map((task, i) => {
     const known = standing(m, task, given[i] ?? '')
     if (known === null) add(m, task, given[i] ?? '')
+    else revise(m, m.tasks.get(known), task)
     return { id: known ?? given[i] ?? '', duplicate: known !== null }
   })
   m.promote()
@@ -38,6 +45,56 @@ function standing(m: Model, task: NewTask, id: string): string | null {
   if (members && task.identity !== undefined) members.set(identity, known ?? id)
   if (known === null && task.dedupKey !== undefined) m.dedup.set(name, { task: id, endsAt: null })
   return known
+}
+
+/** What a duplicate does to the task that is there, unless that is leased or dead. */
+function revise(m: Model, task: ModelTask | undefined, by: NewTask): void {
+  const { onDuplicate = 'keep', dedupKey, delayMs, dueAt } = by
+  if (!task || onDuplicate === 'keep' || task.dedupKey !== dedupKey) return
+  if (task.state === 'leased' || task.state === 'dead') return
+  const replaces = onDuplicate === 'replace'
+  const { headStartMs } = m.rulesOf(task.queue)
+  const priority = replaces ? (by.priority ?? 0) : task.priority
+  let to: State = task.state
+  if (delayMs === undefined && dueAt === undefined) task.place += (task.priority - priority) * headStartMs
+  else {
+    const at = dueAt === undefined ? m.now + (delayMs ?? 0) : Math.round(dueAt - m.wallShift)
+    const later = at > m.now
+    to = later ? 'scheduled' : task.key === null ? 'ready' : 'waiting'
+    Object.assign(task, { dueAt: at, place: at - priority * headStartMs, wallAt: later ? (dueAt ?? null) : null })
+    Object.assign(task, { slot: false, wakeAt: at })
+    m.touch(task)
+  }
+  if (replaces) {
+    const deadlineAt = by.deadlineMs === undefined ? null : m.now + by.deadlineMs
+    Object.assign(task, { payload: by.payload, priority, deadlineAt, drops: by.onDeadline === 'drop' })
+  }
+  task.keepsResult ||= by.keepsResult === true
+  m.step(task, onDuplicate, to)
+}
+
+/** True when one of these would replace a task of another type or key, which refuses all of them. */
+function differs(m: Model, tasks: readonly NewTask[]): boolean {
+  // In order, each seeing what those before it left.
+  const ahead = new Map<string, { type: string; key: string | null; live: boolean }>()
+  return tasks.some((task) => {
+    if (task.dedupKey === undefined) return false
+    const name = dedupName(task.queue, task.dedupKey)
+    const members = task.batch === undefined ? undefined : m.batches.get(task.batch)?.members
+    if (task.identity !== undefined && members?.has(task.identity)) return false
+    const { type = task.queue, key = null } = task
+    const there = ahead.get(name) ?? standsThere(m, name)
+    if (!there) ahead.set(name, { type, key, live: true })
+    return task.onDuplicate === 'replace' && there?.live === true && (there.type !== type || there.key !== key)
+  })
+}
+
+function standsThere(m: Model, name: string) {
+  const held = m.dedup.get(name)
+  if (!held || (held.endsAt !== null && held.endsAt <= m.now)) return undefined
+  const task = m.tasks.get(held.task)
+  const live = task !== undefined && task.state !== 'leased' && task.state !== 'dead'
+  return { type: task?.type ?? '', key: task?.key ?? null, live }
 }
 
 function batchOf(m: Model, name: string) {

@@ -9,10 +9,12 @@ import {
   batchUnknown,
   cannotConfigure,
   changesOrder,
+  deadToOf,
   patchedBatch,
   patchedQueue,
   type QueueRow,
   queueRecord,
+  refuseDeadTo,
   refuseReorder,
   refuseResealing,
   typeNamed,
@@ -49,8 +51,11 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     await s.run(s.q.addQueues, [[name], s.now])
     await settingsChanged(s)
   }
+  // One after the other: two that are fine alone could be a loop together.
+  if (deadToOf(patch) !== null) await settingsChanged(s)
   const before = s.catalog.queue(name) as QueueRow
   const { row, difference } = patchedQueue(before, patch, s.now)
+  refuseDeadTo(s.catalog, row)
   if (changesOrder(before, row)) {
     refuseReorder(before, row, patch, (await s.run(s.q.keyedOf, [row.id])).length > 0)
   }

@@ -1,12 +1,14 @@
 // Puts new tasks into the store: names first, then numbers, identities, dedup keys, and one statement for all rows.
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import { arrivalOf } from '../arrival.js'
+import { revise, revises } from '../duplicate.js'
 import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
 import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
 import { clean, enter, type Session } from './session.js'
+import { lockRows } from './settle.js'
 import { newColumns, type Statements } from './statements.js'
 
 /**
@@ -37,12 +39,12 @@ export async function nameAll(link: Link, q: Statements, catalog: Catalog, tasks
 
 type Named = Pick<NewTask, 'queue' | 'type'>
 
-/** Makes the queues and types that these tasks need and that are not there yet. */
+/** Makes the queues and types that these tasks need, or may come to when they die, and that are not there yet. */
 export async function nameTypes(link: Link, q: Statements, catalog: Catalog, tasks: readonly Named[]): Promise<void> {
   if (unnamed(catalog, tasks).length === 0) return
   const known = await enter(link, q)
   await catalog.load(link, known.settings)
-  const missing = unnamed(catalog, tasks)
+  const missing = unnamed(catalog, withDeaths(catalog, tasks))
   if (missing.length === 0) return
   const queues = [...new Set(missing.map((task) => task.queue))]
   await link.run(q.addQueues, [queues, Math.floor(known.nowUs / 1000)])
@@ -51,6 +53,30 @@ export async function nameTypes(link: Link, q: Statements, catalog: Catalog, tas
   await link.run(q.addTypes, [ids, missing.map((task) => task.type ?? task.queue)])
   await link.run(q.bumpSettings)
   await catalog.load(link, (await enter(link, q)).settings)
+}
+
+/** Makes what a queue's tasks may become when this queue takes its dead. */
+export async function nameDeaths(link: Link, q: Statements, catalog: Catalog, queue: string, deadTo: string) {
+  await catalog.load(link, (await enter(link, q)).settings)
+  const { id = 0 } = catalog.queue(queue) ?? {}
+  const names = [...catalog.typesOf(id)].map(({ name }) => (name === queue ? undefined : name))
+  const there = [undefined, ...names].map((type): Named => ({ queue: deadTo, type }))
+  await nameTypes(link, q, catalog, withDeaths(catalog, there))
+}
+
+/** These and what each of them becomes where queues take the dead of others. */
+function withDeaths(catalog: Catalog, tasks: readonly Named[]): Named[] {
+  return tasks.flatMap((task) => {
+    const chain = [task]
+    for (let { queue, type } = task; ; ) {
+      const known = catalog.queue(queue)
+      const deadTo = known ? catalog.policyOf(known.id).deadTo : null
+      if (deadTo === null) return chain
+      type = type === queue ? undefined : type
+      queue = deadTo
+      chain.push({ queue, type })
+    }
+  })
 }
 
 const unnamed = (catalog: Catalog, tasks: readonly Named[]) =>
@@ -87,8 +113,29 @@ export async function enqueue(s: Session, tasks: readonly NewTask[]): Promise<En
     return { id: String(id), state: stateOf({ state: rows[next++]?.[2] as number }), duplicate: false }
   })
   const known = answers.filter((answer) => answer.duplicate)
-  if (known.length > 0) await findStates(s, known)
+  if (known.length > 0) {
+    await reviseAll(s, tasks, answers)
+    // A task of this very call may have been delayed by a later one.
+    const ids = new Set(known.map(({ id }) => id))
+    await findStates(
+      s,
+      answers.filter(({ id }) => ids.has(id)),
+    )
+  }
   return answers
+}
+
+/** In call order: a later task of this call may replace one before it. */
+async function reviseAll(s: Session, tasks: readonly NewTask[], answers: readonly Enqueued[]): Promise<void> {
+  const revising = tasks.flatMap((task, i) =>
+    answers[i]?.duplicate && revises(task) ? [{ task, id: answers[i].id }] : [],
+  )
+  if (revising.length === 0) return
+  const rows = await lockRows(s, [...new Set(revising.map(({ id }) => Number(id)))])
+  for (const { task, id } of revising) {
+    const row = rows.get(Number(id))
+    if (row) revise(s, row, task, 0)
+  }
 }
 
 /** Answers of tasks that have left `waiting` since. */

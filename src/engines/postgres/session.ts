@@ -5,7 +5,7 @@ import type { Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type End, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -91,6 +91,10 @@ export class Session extends Ledger {
     this.puts.delete(row.id)
     this.removed.add(row.id)
     Object.assign(row, { nonce: null })
+  }
+
+  replace({ id }: HeldRow, { payload, headers, priority, weight }: Replacement): void {
+    this.send(this.q.replace, clean(payload), clean(headers), priority, weight, id)
   }
 
   setPayload({ id }: HeldRow, payload: string): void {

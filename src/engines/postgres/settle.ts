@@ -54,8 +54,11 @@ async function ackAll(
 }
 
 /** Locks the rows of these receipts; runs again when somebody else holds one. */
-async function lock(s: Session, receipts: readonly (Receipt | null)[]): Promise<Rows> {
-  const ids = [...new Set(receipts.flatMap((receipt) => receipt?.id ?? []))]
+const lock = async (s: Session, receipts: readonly (Receipt | null)[]): Promise<Rows> =>
+  lockRows(s, [...new Set(receipts.flatMap((receipt) => receipt?.id ?? []))])
+
+/** Locks the rows of these tasks (ids, each once); runs the transaction again when somebody else holds one. */
+export async function lockRows(s: Session, ids: readonly number[]): Promise<Rows> {
   if (ids.length === 0) return new Map()
   const rows = await s.run<LockedRow>(s.foreign ? s.q.lockWaiting : s.q.lock, [ids])
   if (rows.length < ids.length && !s.foreign) {

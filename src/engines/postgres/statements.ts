@@ -11,9 +11,9 @@ export const putColumns = {
   ...{ id: 'bigint', queue: 'integer', type: 'integer', state: 'smallint', place: 'bigint', dueAt: 'bigint' },
   ...{ wakeAt: 'bigint', deadlineAt: 'bigint', spent: 'integer', releases: 'integer', deaths: 'integer' },
   ...{ nonce: 'bigint', worker: 'integer', slot: 'smallint', flags: 'smallint', dedupKey: 'text' },
-  ...{ moveTo: 'integer', progress: 'text' },
+  ...{ moveTo: 'integer', progress: 'text', batch: 'integer' },
 } as const
-const heldColumns = [...Object.keys(putColumns), ...['key', 'batch', 'number', 'fence', 'claimedAt', 'priority']]
+const heldColumns = [...Object.keys(putColumns), ...['key', 'number', 'fence', 'claimedAt', 'priority']]
 export const heldText = named(heldColumns, 'task.')
 const claimed = named(
   ['id', 'type', 'number', 'spent', 'fence', 'nonce', 'key', 'batch', 'deaths', 'enqueuedAt', 'dueAt', 'place'].concat(
@@ -127,6 +127,7 @@ const texts = {
     where history.task = given.task and history.number = given.number and outcome = 'expired'`,
   dropHistory: 'delete from piecework.history where task = any($1::bigint[])',
   edit: 'update piecework.task set payload = $1 where id = $2',
+  replace: 'update piecework.task set payload = $1, headers = $2, priority = $3, weight = $4 where id = $5',
   moveDead: 'update piecework.dead set type = $1 where task = $2',
 
   addResults: `${insert('result', {

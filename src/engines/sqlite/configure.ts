@@ -9,9 +9,11 @@ import {
   batchUnknown,
   cannotConfigure,
   changesOrder,
+  deadToOf,
   patchedBatch,
   patchedQueue,
   queueRecord,
+  refuseDeadTo,
   refuseReorder,
   refuseResealing,
   typeNamed,
@@ -35,6 +37,9 @@ export function audit(s: Session, actor: string, action: string, subject: string
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
   const before = s.catalog.ensureQueue(name, s.now)
   const { row, difference } = patchedQueue(before, patch, s.now)
+  refuseDeadTo(s.catalog, row)
+  const target = deadToOf(patch)
+  if (target !== null) s.catalog.ensureQueue(target, s.now)
   if (changesOrder(before, row)) refuseReorder(before, row, patch, s.q.keyedOf.get(row.id) !== undefined)
   if (difference !== null) {
     s.catalog.setQueue(row)

@@ -3,7 +3,9 @@
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import type { State } from '../../task/lifecycle.js'
 import { arrivalOf } from '../arrival.js'
+import { revise, revises } from '../duplicate.js'
 import { type FollowUp, followUpOf } from '../followup.js'
+import type { HeldRow } from '../ledger.js'
 import { batchSealed } from '../named.js'
 import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
@@ -12,6 +14,7 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
   const answers: Enqueued[] = []
   const batches = new Map<string, number>()
   const keyed: { id: number; answer: Enqueued }[] = []
+  const revised = new Set<string>()
   const first = s.ids(tasks.length)
   for (let i = 0; i < tasks.length; i++) {
     const task = tasks[i] as NewTask
@@ -20,6 +23,10 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const batch = task.batch === undefined ? null : batchFor(s, batches, task.batch)
     const known = existing(s, task, queue.id, batch, id)
     if (known !== null) {
+      if (revises(task)) {
+        reviseOne(s, known, task)
+        revised.add(String(known))
+      }
       const answer: Enqueued = { id: String(known), state: stateNow(s, known), duplicate: true }
       answers.push(answer)
       // Perhaps of this very call, and about to leave `waiting` with it.
@@ -41,7 +48,14 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const promoted = s.promoteLanes()
     for (const { id, answer } of keyed) if (promoted.has(id)) answer.state = 'ready'
   }
+  // A task of this very call may have been delayed by a later one.
+  for (const answer of answers) if (revised.has(answer.id)) answer.state = stateNow(s, Number(answer.id))
   return answers
+}
+
+function reviseOne(s: Session, id: number, task: NewTask): void {
+  const row = s.q.taskById.get(id) as HeldRow | undefined
+  if (row) revise(s, row, task, task.dueAt === undefined ? 0 : s.wallShift)
 }
 
 /** Enqueues what follows a batch (number) that has just finished; where it has a place, it is counted already. */

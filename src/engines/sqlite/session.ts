@@ -7,7 +7,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LifeEvent, State } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type End, figureAt, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type End, figureAt, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
 import { follow } from './enqueue.js'
@@ -188,6 +188,10 @@ export class Session extends Ledger {
     this.q.remove.run(id)
     this.q.dropHistory.run(id)
     if (state === code.dead) this.q.dropDead.run(id)
+  }
+
+  replace({ id }: HeldRow, { payload, headers, priority, weight }: Replacement): void {
+    this.q.replace.run(payload, headers, priority, weight, id)
   }
 
   setPayload({ id }: HeldRow, payload: string): void {

@@ -100,6 +100,8 @@ export const sql = {
   firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2`,
   edit: 'update piecework_task set payload = ? where id = ?',
+  replace: 'update piecework_task set payload = ?, headers = ?, priority = ?, weight = ? where id = ?',
+  taskById: `select ${held} from piecework_task where id = ?`,
   moveDead: 'update piecework_dead set type = ? where task = ?',
 
   takeDedup: 'insert into piecework_dedup (queue, dedupKey, task) values (?, ?, ?) on conflict do nothing',
@@ -115,7 +117,7 @@ export const sql = {
   addBatch: 'insert into piecework_batch (name, createdAt) values (?, ?)',
   setBatch: 'update piecework_batch set sealedAt = ?, info = ? where id = ?',
   countBatch: `update piecework_batch set total = total + ?, done = done + ?, dead = dead + ?,
-    cancelled = cancelled + ?, retries = retries + ?, returned = returned + ? where id = ?`,
+    cancelled = cancelled + ?, retries = retries + ?, returned = returned + ?, forwarded = forwarded + ? where id = ?`,
   finishBatch: `update piecework_batch set finishedAt = ? where id = ? and finishedAt is null and sealedAt is not null
     and total = done + dead + cancelled returning followUp`,
   setFollowUp: 'update piecework_batch set followUp = ? where id = ?',
