@@ -371,6 +371,11 @@ export const errorTable = {
     why: 'An argument is missing or there is one too many, or two options exclude each other.',
     cure: '`piecework COMMAND --help` shows how it is called.',
   },
+  PW_TASK_NOT_DEAD: {
+    meaning: 'The task is no dead letter.',
+    why: 'It waits or is being worked on, perhaps since somebody else redrove it; only the dead are redriven or edited.',
+    cure: 'Look at its state: `piecework task show`, or queue.get(id).',
+  },
   PW_UTF8_INVALID: {
     meaning: 'The input is not UTF-8.',
     why: 'A line holds bytes that are no UTF-8 text; which ones is in the message.',

@@ -69,6 +69,7 @@ export const options = {
   configure: known('force'),
   move: known('to', 'ids', 'state', 'type', 'key', 'batch'),
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
+  'dead.groups': known('ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   redrive: known('perSecond', 'canary', 'dryRun'),
   draft: known(...taskFields.filter((field) => field !== 'tx')),

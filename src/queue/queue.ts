@@ -45,7 +45,11 @@ export class QueueClient implements Queue<unknown> {
     this.name = name
     this.#terms = termsOf(name, given)
     this.#declared = !(this.#terms instanceof PieceworkError) && this.#terms.policy === null
-    this.dead = new DeadLettersClient(connection, () => this.#ready())
+    this.dead = new DeadLettersClient(
+      connection,
+      () => this.#ready(),
+      () => this.#agreed().definition,
+    )
     this.#words = JSON.stringify(
       this.#terms instanceof PieceworkError ? this.#terms.message : [name, this.#terms.policy],
     )

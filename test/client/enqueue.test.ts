@@ -191,7 +191,7 @@ describe('bad input', () => {
     [{ headers: { a: '\ud800' } }, 'PW_OPTION_INVALID', /surrogate/],
     [{ headers: ['a'] }, 'PW_OPTION_INVALID', /headers/],
     [{ headers: { a: 'x'.repeat(70_000) } }, 'PW_OPTION_INVALID', /65536/],
-    [{ onDuplicate: 'replace' }, 'PW_OPTION_INVALID', /"keep"/],
+    [{ onDuplicate: 'drop', dedupKey: 'd' }, 'PW_OPTION_INVALID', /"keep"/],
     [{ tx: {} }, 'PW_TX_UNSUPPORTED', /transaction/],
   ]
   it.each(options)('the options %j are refused with %s', async (given, code, words) => {
