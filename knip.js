@@ -9,6 +9,7 @@ export default {
     'bench/*/main.js',
     'test/simulation/main.ts',
     'test/types/*.test-d.ts',
+    'test/**/*.slow.ts',
   ],
   project: ['{src,test,bench,examples,scripts}/**/*.{ts,js}'],
   // A type that a signature in its own file names is exported for the reader of that signature.

@@ -1,10 +1,11 @@
 // How the tests run: real processes, two files at a time, and never a second try.
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
     environment: 'node',
-    include: ['test/**/*.test.ts'],
+    // What needs a program that npm cannot bring, or minutes: `npm run test:slow`.
+    include: [mode === 'slow' ? 'test/**/*.slow.ts' : 'test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
@@ -13,4 +14,4 @@ export default defineConfig({
     passWithNoTests: false,
     reporters: ['default', ['json', { outputFile: '.reports/vitest.json' }]],
   },
-})
+}))

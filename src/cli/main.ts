@@ -7,6 +7,7 @@ import { batchCommand } from './commands/batch.js'
 import { deadCommand } from './commands/dead.js'
 import { enqueueCommand } from './commands/enqueue.js'
 import { explainCommand } from './commands/explain.js'
+import { limitCommand } from './commands/limit.js'
 import { migrateCommand } from './commands/migrate.js'
 import { planCommand } from './commands/plan.js'
 import { queueCommand } from './commands/queue.js'
@@ -31,6 +32,7 @@ const commands = [
   deadCommand,
   batchCommand,
   auditCommand,
+  limitCommand,
   migrateCommand,
   serveCommand,
   tokenCommand,

@@ -35,7 +35,8 @@ export async function reportOf(store: Store, batch: BatchRecord, ms: number, aga
   const next: string[][] = []
   if (dead > 0) {
     const groups = await errorGroups(store.connection, { batch: batch.name })
-    for (const group of groups.slice(0, 3)) lines.push(`  ${grouped(group.count)} x ${group.error.slice(0, 200)}`)
+    for (const group of groups.slice(0, 3))
+      lines.push(`  ${grouped(group.count)} x ${oneLine(group.error).slice(0, 200)}`)
     next.push(['dead', 'list', batch.name, ...again.url])
   }
   if (open > 0 || dead > 0) next.push(againWith(again, open === 0))

@@ -30,6 +30,7 @@ export interface ClaimedTask {
   receipt: string; id: string; queue: string; type: string; key: string | null; batch: string | null
   number: number; fence: number; spent: number; deaths: number; deliveriesMax: number | null
   enqueuedAt: number; waitedMs: number; leaseMs: number; timeoutMs: number | null
+  limited: boolean // under a limit: nothing of its queue may be claimed ahead of need
   payload: string; headers: string | null; keepsResult: boolean
 }
 export type Blocker = { queue: string; by: 'limit' | 'key' | 'pause' | 'breaker' }

@@ -3,6 +3,7 @@ import type { ErrorText } from '../engine/contract.js'
 import { assert } from '../ground/assert.js'
 import type { Random } from '../ground/clock.js'
 import { allows, type LifeEvent, lifecycle, type State, states, totals } from '../task/lifecycle.js'
+import { emptyNote, type LimitNote } from '../task/limiter.js'
 import type { HistoryRecord, ResultRecord } from '../task/records.js'
 import type { Names } from './names.js'
 
@@ -86,6 +87,8 @@ export abstract class Ledger {
   readonly lanes = new Map<string, { queue: number; key: string }>()
   protected readonly tally = new Map<number, Float64Array>()
   protected readonly batches = new Map<number, Float64Array>()
+  /** What happened under limits, by limit; a queue that draws on none has nothing here. */
+  protected readonly notes = new Map<number, LimitNote>()
 
   /** Changes the row, here and in the store. */
   abstract change(row: HeldRow, to: Changes): void
@@ -106,6 +109,8 @@ export abstract class Ledger {
   abstract keepResult(row: Pick<HeldRow, 'id' | 'type'>, end: End, endsAt: number): void
   /** Notes that the type's tasks are no longer claimed in the order they became due. */
   abstract mix(type: number): void
+  /** Leases under a limit ended: tasks of these types (ids) that waited for room may have it. */
+  abstract wakeTypes(types: Iterable<number>): void
 
   /** Counts one step of a task's life, `into` another type or its own; every write of a state goes with one call. */
   count(event: LifeEvent, type: number, from: State | null, to: State | null, into = type): void {
@@ -115,6 +120,16 @@ export abstract class Ledger {
     if (to !== null) add(into === type ? deltas : deltasOf(this.tally, into, figureColumns), figureAt[to], 1)
     const total = lifecycle[event].counts
     if (total !== null) add(deltas, figureAt[total], 1)
+    if (from === 'leased' && to !== 'leased') this.wakeTypes(this.catalog.sharing(type))
+  }
+
+  /** Notes something under every limit that this queue draws on. */
+  note(queue: number, change: (note: LimitNote) => void): void {
+    for (const { id } of this.catalog.limitsOf(queue)) {
+      const note = this.notes.get(id) ?? emptyNote(this.now)
+      this.notes.set(id, note)
+      change(note)
+    }
   }
 
   figure(type: number, name: Figure, n: number): void {

@@ -1,5 +1,6 @@
 // What a process remembers of queues and types: names as numbers, and the policies in force.
 import { effectivePolicy, type Policy, storedPolicy } from '../task/limits.js'
+import { drawn, type Limit, type LimitRow } from './limits.js'
 import type { QueueRow } from './named.js'
 
 export interface TypeRow {
@@ -11,6 +12,9 @@ export interface TypeRow {
   mixed: number
 }
 
+const noLimits: readonly Limit[] = []
+const noTypes: readonly number[] = []
+
 /** A cache of small tables; each engine fills it, and knows when it is stale. */
 export class Names {
   private readonly queues = new Map<string, QueueRow>()
@@ -19,6 +23,9 @@ export class Names {
   private readonly typesByQueue = new Map<number, Map<string, TypeRow>>()
   private readonly policies = new Map<number, Policy>()
   protected readonly batches = new Map<number, string>()
+  private limitRows: readonly LimitRow[] = []
+  /** What each queue draws on; null until somebody asks. */
+  private draws: Map<number, Limit[]> | null = null
 
   queue(name: string): QueueRow | undefined {
     return this.queues.get(name)
@@ -87,7 +94,55 @@ export class Names {
     return names
   }
 
-  protected keep(queues: readonly QueueRow[], types: readonly TypeRow[]): void {
+  /** The limits that claims of a queue draw on; none for most, which costs them nothing. */
+  limitsOf(queue: number): readonly Limit[] {
+    if (this.limitRows.length === 0) return noLimits
+    this.draws ??= new Map([...this.queuesById.keys()].map((id) => [id, drawn(id, this.policyOf(id), this.limitRows)]))
+    return this.draws.get(queue) ?? noLimits
+  }
+
+  /** The queues (ids) that draw on a limit. */
+  queuesUnder(limit: number): number[] {
+    return [...this.queuesById.keys()].filter((queue) => this.limitsOf(queue).some(({ id }) => id === limit))
+  }
+
+  /** The types (ids) whose deliveries count under a limit. */
+  typesUnder(limit: number): number[] {
+    return this.queuesUnder(limit).flatMap((queue) => [...this.typesOf(queue)].map((type) => type.id))
+  }
+
+  /** The types that share a limit with this one; none when it draws on no limit. */
+  sharing(type: number): Iterable<number> {
+    if (this.limitRows.length === 0) return noTypes
+    const limits = this.limitsOf(this.typeById(type)?.queue ?? 0)
+    return limits.length === 0 ? noTypes : new Set(limits.flatMap(({ id }) => this.typesUnder(id)))
+  }
+
+  limitNamed(name: string): LimitRow | undefined {
+    return this.limitRows.find((row) => row.name === name)
+  }
+
+  limitById(id: number): Limit | undefined {
+    const [queue] = this.queuesUnder(id)
+    return queue === undefined ? undefined : this.limitsOf(queue).find((limit) => limit.id === id)
+  }
+
+  /** The limit that is a queue's own. */
+  limitFor(queue: number): LimitRow | undefined {
+    return this.limitRows.find((row) => row.queue === queue)
+  }
+
+  get allLimits(): readonly LimitRow[] {
+    return this.limitRows
+  }
+
+  protected keepLimits(rows: readonly LimitRow[]): void {
+    this.limitRows = rows
+    this.draws = null
+  }
+
+  protected keep(queues: readonly QueueRow[], types: readonly TypeRow[], limits: readonly LimitRow[]): void {
+    this.keepLimits(limits)
     for (const map of [this.queues, this.queuesById, this.types, this.typesByQueue, this.policies]) map.clear()
     this.batches.clear()
     for (const row of queues) this.keepQueue(row)
@@ -96,6 +151,7 @@ export class Names {
 
   protected keepQueue(row: QueueRow): QueueRow {
     this.policies.delete(row.id)
+    this.draws = null
     this.queues.set(row.name, row)
     this.queuesById.set(row.id, row)
     return row

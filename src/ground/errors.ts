@@ -163,6 +163,16 @@ export const errorTable = {
     why: 'A process has had a read open for so long that the log cannot start over; it grows until the disk is full.',
     cure: 'End the long read of the process named: close its cursor or transaction, or stop it.',
   },
+  PW_LIMIT_IN_USE: {
+    meaning: 'The limit cannot be removed.',
+    why: 'Queues draw on it; without it they would run without a ceiling.',
+    cure: 'Take it out of their `uses` first: piecework queue set QUEUE uses=…, or in the code.',
+  },
+  PW_LIMIT_UNKNOWN: {
+    meaning: 'There is no such limit.',
+    why: 'The name is misspelled, or the limit was never set.',
+    cure: 'Set it first: piecework limit set NAME concurrency=20, or pw.limit(NAME, { … }).',
+  },
   PW_NAME_INVALID: {
     meaning: 'A name cannot be used.',
     why: 'Names have 1 to 200 characters, any Unicode but control characters and lone surrogates.',

@@ -2,11 +2,14 @@
 import { engineFor, engineOver } from '../engines/open.js'
 import { systemClock, systemRandom } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
+import type { LimitSettings } from '../task/limiter.js'
 import { shown } from '../task/limits.js'
+import type { LimitRecord } from '../task/records.js'
 import { BatchClient } from './batch.js'
 import { Connection } from './connection.js'
 import type { Batch, BatchOptions, Piecework } from './face.js'
 import { checkChoice, checkOptions } from './options.js'
+import { declareLimit } from './policy.js'
 import { QueueClient } from './queue.js'
 import type { StartWorker } from './seam.js'
 
@@ -44,6 +47,10 @@ export class Client implements Piecework {
 
   batch(name: string, options?: BatchOptions): Batch {
     return new BatchClient(this.#connection, name, options)
+  }
+
+  limit(name: string, settings?: Partial<LimitSettings>): Promise<LimitRecord | null> {
+    return declareLimit(this.#connection, name, settings)
   }
 
   close(): Promise<void> {

@@ -2,8 +2,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Handler } from '../task/handler.js'
 import type { State } from '../task/lifecycle.js'
+import type { LimitSettings } from '../task/limiter.js'
 import type { Policy, PolicyPatch } from '../task/limits.js'
-import type { BatchRecord } from '../task/records.js'
+import type { BatchRecord, LimitRecord } from '../task/records.js'
 import type { EnqueuedMany } from './bulk.js'
 import type { EnqueuedTask } from './connection.js'
 import type { Json, SchemasByType } from './define.js'
@@ -32,6 +33,11 @@ export interface Piecework extends AsyncDisposable {
   queue<T = any>(name: string, policy?: { schema?: undefined; types?: undefined } & PolicyPatch): Queue<T, Json<T>>
   /** A named set of tasks, counted as one. */
   batch(name: string, options?: BatchOptions): Batch
+  /**
+   * Declares a named limit that queues share by `uses`: ceilings over the whole fleet. What operators set wins. Without
+   * settings it only looks; null when there is none. PW_OPTION_INVALID, PW_NAME_INVALID.
+   */
+  limit(name: string, settings?: Partial<LimitSettings>): Promise<LimitRecord | null>
   /** Stops this connection's workers gracefully, sends what was enqueued, closes the store. */
   close(): Promise<void>
 }

@@ -2,8 +2,17 @@
 import { isDeepStrictEqual } from 'node:util'
 import { PieceworkError } from '../ground/errors.js'
 import { warn } from '../ground/warn.js'
-import { checkPolicy, effectivePolicy, type Policy, type PolicyPatch, shown } from '../task/limits.js'
-import type { QueueRecord } from '../task/records.js'
+import type { LimitSettings } from '../task/limiter.js'
+import {
+  checkLimit,
+  checkName,
+  checkPolicy,
+  effectivePolicy,
+  type Policy,
+  type PolicyPatch,
+  shown,
+} from '../task/limits.js'
+import type { LimitRecord, QueueRecord } from '../task/records.js'
 import type { Acting, Connection } from './connection.js'
 
 /** The stored queue, or null when nobody has used or configured it. */
@@ -42,6 +51,24 @@ export async function configureQueue(
   const operator = given === null ? null : checkPolicy(given)
   const record = await connection.engine().configure('queue', name, { operator, force }, connection.actor)
   return (record as unknown as QueueRecord).policy
+}
+
+/** Declares a limit in the code's layer, when settings are given; answers what is in force, null when there is none. */
+export async function declareLimit(
+  connection: Connection,
+  given: string,
+  settings: Partial<LimitSettings> | undefined,
+): Promise<LimitRecord | null> {
+  const name = checkName('limit', given)
+  const engine = connection.engine()
+  if (settings !== undefined) {
+    if (settings === null || typeof settings !== 'object') {
+      throw new PieceworkError('PW_OPTION_INVALID', `The settings of a limit are ${shown(settings)}.`)
+    }
+    const code = checkLimit({ ...settings })
+    return (await engine.configure('limit', name, { code }, connection.actor)) as unknown as LimitRecord
+  }
+  return ((await engine.select('limit', { name }, null)).items[0] as LimitRecord | undefined) ?? null
 }
 
 /** Stops or lets go the claims of a queue; what is leased goes on. */

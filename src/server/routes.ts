@@ -6,6 +6,7 @@ import { claimRoutes } from './routes/claims.js'
 import { deadRoutes } from './routes/dead.js'
 import { engineRoutes } from './routes/engine.js'
 import { withFigures } from './routes/figures.js'
+import { limitRoutes } from './routes/limits.js'
 import { queueRoutes } from './routes/queues.js'
 import { taskRoutes } from './routes/tasks.js'
 
@@ -15,6 +16,7 @@ export const routes: readonly Route[] = withFigures([
   ...queueRoutes,
   ...deadRoutes,
   ...batchRoutes,
+  ...limitRoutes,
   ...engineRoutes,
 ])
 

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
+import { type Breaker, breakerFailuresMax, type LimitSettings } from './limiter.js'
 
 /** 1 MiB: larger data belongs in a file or object store, with a reference in the queue. */
 export const payloadBytesMax = 1_048_576
@@ -42,6 +43,13 @@ export interface Policy {
   headStartMs: number
   perKey: PerKey
   dedupWindowMs: number
+  /** Ceilings of this queue over all workers of the store. */
+  concurrencyMax: number | null
+  perSecondMax: number | null
+  /** Named limits it draws on. */
+  uses: string[]
+  /** When its claims pause because its work fails. */
+  breaker: Breaker | null
   resultKeepMs: number
   /** The queue that receives the dead as tasks. */
   deadTo: string | null
@@ -56,12 +64,31 @@ export const policyDefaults: Policy = {
   headStartMs: 60_000, // one step of priority is worth a minute of waiting
   perKey: { width: 1, fair: false, onDead: 'continue' },
   dedupWindowMs: 0, // dropping a wanted task is worse than a second one
+  concurrencyMax: null,
+  perSecondMax: null,
+  uses: [],
+  breaker: null,
   resultKeepMs: 0, // nobody may ever ask, and every kept result is a row to write and to remove
   deadTo: null, // the dead letters of a queue are where people look for them
 }
 
+/** What a breaker is that says only some of it. */
+export const breakerDefaults: Breaker = { failures: 20, distinctTasks: 20, windowMs: 10_000 }
+
 const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
 const day = 86_400_000
+
+/** Slower than one in a quarter of an hour is a schedule, not a rate. */
+const perSecond = v.pipe(v.number(), v.minValue(0.001), v.maxValue(1_000_000))
+const concurrency = whole(1, 1_000_000)
+
+const limitSchema = v.strictObject({
+  concurrencyMax: v.optional(v.nullable(concurrency)),
+  perSecondMax: v.optional(v.nullable(perSecond)),
+  adaptive: v.optional(v.boolean()),
+})
+
+export const limitFields = Object.keys(limitSchema.entries)
 
 const policySchema = v.strictObject({
   leaseMs: v.optional(whole(100, 43_200_000)),
@@ -85,39 +112,68 @@ const policySchema = v.strictObject({
     }),
   ),
   dedupWindowMs: v.optional(whole(0, 365 * day)),
+  concurrencyMax: v.optional(v.nullable(concurrency)),
+  perSecondMax: v.optional(v.nullable(perSecond)),
+  // A claim looks at each of them.
+  uses: v.optional(v.pipe(v.array(v.pipe(v.string(), v.minLength(1))), v.maxLength(16))),
+  breaker: v.optional(
+    v.nullable(
+      v.strictObject({
+        failures: v.optional(whole(1, breakerFailuresMax), breakerDefaults.failures),
+        distinctTasks: v.optional(whole(1, breakerFailuresMax), breakerDefaults.distinctTasks),
+        windowMs: v.optional(whole(100, day), breakerDefaults.windowMs),
+      }),
+    ),
+  ),
   resultKeepMs: v.optional(whole(0, 365 * day)),
   deadTo: v.optional(v.nullable(v.string())),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
-export type PolicyPatch = {
-  [F in keyof Policy]?:
-    | (Policy[F] extends object ? { [G in keyof Policy[F]]?: Policy[F][G] | undefined } : Policy[F])
-    | undefined
-}
+export type PolicyPatch = { [F in keyof Policy]?: Patched<Policy[F]> | undefined }
+type Patched<T> = T extends readonly unknown[] ? T : T extends object ? { [G in keyof T]?: T[G] | undefined } : T
 
 /** Answers the patch without undefined fields; throws PW_OPTION_UNKNOWN with a suggestion, or PW_OPTION_INVALID. */
 export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
-  const known = Object.keys(policyDefaults)
+  const policy = checked('A queue', Object.keys(policyDefaults), policySchema, patch) as PolicyPatch
+  if (policy.deadTo != null) checkName('deadTo', policy.deadTo)
+  return policy
+}
+
+/** The same for the settings of a limit. */
+export const checkLimit = (patch: Record<string, unknown>) =>
+  checked('A limit', limitFields, limitSchema, patch) as Partial<LimitSettings>
+
+function checked(
+  whose: string,
+  known: readonly string[],
+  schema: v.GenericSchema,
+  patch: Record<string, unknown>,
+): Record<string, unknown> {
   for (const field of Object.keys(patch)) {
     if (known.includes(field) || patch[field] === undefined) continue
-    const near = closest(field, known)
+    const near = nearField(field, known)
     throw new PieceworkError(
       'PW_OPTION_UNKNOWN',
-      `A queue has no setting "${field}".${near ? ` Did you mean "${near}"?` : ` It has: ${known.join(', ')}.`}`,
+      `${whose} has no setting "${field}".${near ? ` Did you mean "${near}"?` : ` It has: ${known.join(', ')}.`}`,
       { field },
     )
   }
-  const result = v.safeParse(policySchema, patch)
+  const result = v.safeParse(schema, patch)
   if (!result.success) {
     const issue = result.issues[0]
-    const path = issue.path?.map((step) => String(step.key)).join('.') ?? ''
+    const path = issue.path?.map((step) => String((step as { key?: unknown }).key)).join('.') ?? ''
     throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, {
       field: path,
     })
   }
-  if (result.output.deadTo != null) checkName('deadTo', result.output.deadTo)
-  return JSON.parse(JSON.stringify(result.output)) as PolicyPatch
+  return JSON.parse(JSON.stringify(result.output)) as Record<string, unknown>
+}
+
+/** The field that was meant; the command line's names go without their unit. */
+function nearField(field: string, known: readonly string[]): string | undefined {
+  const bare = (name: string) => name.replace(/(Ms|Max)$/, '')
+  return closest(field, known) ?? known.find((name) => closest(field, [bare(name)]) !== null)
 }
 
 /** A stored layer; fields that another version wrote and this one cannot read count as not set. */

@@ -1,5 +1,6 @@
 // The shapes of the rows that select() answers, one for each kind of thing an engine keeps.
 import type { State } from './lifecycle.js'
+import type { LimitSettings } from './limiter.js'
 import type { Policy } from './limits.js'
 
 /** One task as a reader sees it. Instants are wall-clock milliseconds. */
@@ -88,6 +89,18 @@ export interface BatchRecord {
   /** The task that its end enqueues; the id once it has. */
   followUp: { queue: string; type: string; id: string | null } | null
   info: Record<string, unknown>
+}
+
+/** A named limit, and what is under it now. */
+export interface LimitRecord extends LimitSettings {
+  name: string
+  /** Deliveries under lease now. */
+  leased: number
+  /** The queues that draw on it. */
+  queues: string[]
+  /** The part of its ceilings in force: below 1 while an adaptive limit has shrunk. */
+  share: number
+  concurrencyNow: number | null
 }
 
 /** Who may call a broker: the name it goes by in the audit, what it may do, and in which queues. */

@@ -12,6 +12,7 @@ import { extendChapter } from './chapters/extend.js'
 import { followUpsChapter } from './chapters/followups.js'
 import { handlesChapter } from './chapters/handles.js'
 import { keysChapter } from './chapters/keys.js'
+import { limitsChapter } from './chapters/limits.js'
 import { moveChapter } from './chapters/move.js'
 import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
@@ -58,6 +59,7 @@ const chapters: readonly Chapter[] = [
   resultsChapter,
   sweepChapter,
   policyChapter,
+  limitsChapter,
   amendChapter,
   moveChapter,
   readingChapter,

@@ -54,6 +54,8 @@ export class Crew implements Neighbour {
   #hung = 0
   /** What was claimed ahead found no slot: how fast the slots come free is not known until one does. */
   #misjudged = false
+  /** What was claimed last is under a limit: nothing of it is claimed ahead of need. */
+  #limited = false
   #paused = false
   #closed = false
   #pumping = false
@@ -92,7 +94,7 @@ export class Crew implements Neighbour {
     const buffered = this.#buffered
     const now = shift.clock.monotonicMs()
     const adaptive = () => (this.#misjudged ? 0 : pace.ahead(this.#running, free, now))
-    const ahead = prefetch === 'adaptive' ? adaptive() : prefetch
+    const ahead = this.#limited ? 0 : prefetch === 'adaptive' ? adaptive() : prefetch
     const need = free + ahead - buffered
     // While what waits fills all slots, small top-ups would only cost claims.
     return buffered > 0 && buffered >= free && need * 2 <= ahead ? 0 : Math.max(0, need)
@@ -103,6 +105,7 @@ export class Crew implements Neighbour {
     const { shift, heartbeat, prefetch, pace } = this.#ports
     const now = shift.clock.monotonicMs()
     const stuckAt = now + Math.max(stuckMsMax, 8 * pace.claimMs)
+    this.#limited = tasks.some((task) => task.limited)
     for (const task of tasks) {
       const patient = prefetch !== 'adaptive' || task.deaths >= suspectDeaths
       const overdueAt = patient ? Number.POSITIVE_INFINITY : stuckAt

@@ -97,6 +97,32 @@ describe('status', () => {
 
 const deliveriesOf = (listed: Finished) => listed.json().map(({ deliveries }) => deliveries)
 
+describe('limit', () => {
+  it('sets ceilings before there is a queue, lists them, and removes what no queue uses', async () => {
+    const { run } = room()
+    const [made] = (await run(['limit', 'set', 'db', 'concurrency=20', 'per-second=0.5', '--json'])).json()
+    expect(made).toEqual({
+      ...{ limit: 'db', concurrencyMax: 20, perSecondMax: 0.5, adaptive: false },
+      ...{ leased: 0, queues: [], share: 1, concurrencyNow: 20 },
+    })
+    await run(['enqueue', 'mail', '1'])
+    expect((await run(['queue', 'set', 'mail', 'uses=db,api'])).stderr).toContain('PW_LIMIT_UNKNOWN')
+    expect((await run(['queue', 'set', 'mail', 'uses=db', 'breaker.distinct-tasks=5'])).code).toBe(0)
+    expect((await run(['queue', 'show', 'mail', '--json'])).json()[0]?.policy).toMatchObject({
+      uses: ['db'],
+      breaker: { failures: 20, distinctTasks: 5, windowMs: 10_000 },
+    })
+    expect((await run(['limit', 'list'])).stdout).toMatch(/db +20 +0\.5 +all +0 +mail/)
+    const refused = await run(['limit', 'remove', 'db'])
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('PW_LIMIT_IN_USE')])
+    await run(['queue', 'set', 'mail', 'uses=none'])
+    expect((await run(['limit', 'remove', 'db', '--json'])).json()).toEqual([{ limit: 'db', removed: true }])
+    expect((await run(['limit', 'list', '--json'])).json()).toEqual([])
+    const typo = await run(['limit', 'set', 'db', 'concurency=1'])
+    expect([typo.code, typo.stderr]).toEqual([2, expect.stringContaining('Did you mean')])
+  }, 60_000)
+})
+
 describe('migrate', () => {
   it('prints what it would do, does it, and then has nothing to do', async () => {
     const { run, folder } = room()

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Death, Evidence } from './checker.js'
+import type { Store } from './eyes.js'
 import type { Line } from './processes.js'
-import type { Store } from './stores.js'
 
 /** What a process wrote down; a line that its death cut short is none. */
 export function readLog(path: string): Line[] {

@@ -36,7 +36,7 @@ describe.each(subjects)('P4 on $name', (subject) => {
     onTestFinished(() => pw.close())
     const tasks = pw.queue('work')
     for (const rollback of [true, false]) {
-      const holder = start('holder', { file: store.file, rollback })
+      const holder = start('holder', { url: store.url, file: store.file, rollback })
       await holder.heard('ready')
       await tasks.enqueue({ do: 'quick' })
       holder.tell({ say: 'hold' })

@@ -1,8 +1,9 @@
 // P7: never more than deliveriesMax spent deliveries, then dead; a crash counts, and each leaves a row that says so.
 import { connect, type Queue } from 'piecework'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Store } from './eyes.js'
 import { type Process, start, until } from './processes.js'
-import { type Store, storeOf, subjects } from './stores.js'
+import { storeOf, subjects } from './stores.js'
 
 interface Work {
   do: string
@@ -69,8 +70,9 @@ describe.each(subjects)('P7 on $name', (subject) => {
     // Each row names the worker that was lost, and no two lost it together.
     expect(new Set(letter?.history.map(({ worker }) => worker)).size).toBe(5)
 
-    const lost = ids.map((id) => store.chronicle([id]).filter(({ outcome }) => outcome === 'died').length)
-    const done = ids.filter((id) => store.chronicle([id]).at(-1)?.event === 'leave')
+    const chronicle = store.chronicle(ids)
+    const lost = ids.map((id) => chronicle.filter(({ task, outcome }) => task === id && outcome === 'died').length)
+    const done = ids.filter((id) => chronicle.findLast(({ task }) => task === id)?.event === 'leave')
     expect(done).toHaveLength(20)
     expect(Math.max(...lost)).toBeLessThanOrEqual(2)
     // Neighbours that never shared a process with the culprit would prove nothing.

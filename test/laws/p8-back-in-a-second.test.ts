@@ -1,8 +1,9 @@
 // P8: the tasks of a dead worker are back within a second, of a stopping one at once; measured on the engine's record.
 import { connect } from 'piecework'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Store } from './eyes.js'
 import { median, monotonicMs, start, until } from './processes.js'
-import { type Store, storeOf, subjects } from './stores.js'
+import { storeOf, subjects } from './stores.js'
 
 const trials = 10
 const leaseMs = 30_000

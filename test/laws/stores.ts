@@ -3,37 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { Engine } from '../../dist/engine/contract.js'
 import { engineFor } from '../../dist/engines/open.js'
-import type { HistoryRecord, ProofRecord, TaskRecord } from '../../dist/task/records.js'
-import { canLock, type Entry, keepChronicle, readChronicle } from './chronicle.js'
+import { postgresSubject } from '../postgres/law-store.js'
+import { serverOfFile } from '../postgres/server.js'
+import { canLock, keepChronicle, readChronicle } from './chronicle.js'
+import { eyesOf, type Store, type Subject } from './eyes.js'
 import { type Process, passed, until } from './processes.js'
-
-/** A store, and the eyes of the law in it: they read and never sweep. */
-export interface Store {
-  readonly url: string
-  /** A folder for the logs of its processes. */
-  readonly folder: string
-  /** The store's file, where it is one. */
-  readonly file: string
-  /** A handle that no connection sweeps with. */
-  readonly engine: Engine
-  task(id: string): Promise<TaskRecord | undefined>
-  tasks(): Promise<TaskRecord[]>
-  history(id: string): Promise<HistoryRecord[]>
-  proof(): Promise<ProofRecord[]>
-  chronicle(tasks?: readonly string[]): Entry[]
-  /** False while somebody, stopped for instance, is in the middle of a write. */
-  writable(): boolean
-  remove(): Promise<void>
-}
-
-/** One engine. */
-export interface Subject {
-  readonly name: string
-  /** A fresh store, that keeps a chronicle. */
-  fresh(): Promise<Store>
-}
 
 /** For what only a file on one machine can show. */
 export const sqlite: Subject = {
@@ -44,9 +19,8 @@ export const sqlite: Subject = {
     const engine = engineFor(`sqlite:${file}`)
     await engine.open()
     keepChronicle(file)
-    const eyes = eyesOf(engine)
     return {
-      ...eyes,
+      ...eyesOf(engine),
       url: `sqlite:${file}`,
       folder,
       file,
@@ -61,37 +35,14 @@ export const sqlite: Subject = {
   },
 }
 
-/** Every engine the laws hold for. */
-export const subjects: readonly Subject[] = [sqlite]
+/** Every engine the laws hold for; a test file that uses none of PostgreSQL starts no server. */
+export const subjects: readonly Subject[] = [sqlite, postgresSubject(serverOfFile())]
 
 /** A fresh store that goes when the test ends. */
 export async function storeOf(subject: Subject): Promise<Store> {
   const store = await subject.fresh()
   onTestFinished(() => store.remove())
   return store
-}
-
-function eyesOf(engine: Engine): Pick<Store, 'task' | 'tasks' | 'history' | 'proof'> {
-  return {
-    async task(id) {
-      return (await engine.select('task', { ids: [id] }, null)).items[0] as TaskRecord | undefined
-    },
-    async tasks() {
-      const found: TaskRecord[] = []
-      for (let cursor: string | null = null; ; ) {
-        const page = await engine.select('task', { limit: 1000 }, cursor)
-        found.push(...(page.items as unknown as TaskRecord[]))
-        if (page.next === null) return found
-        cursor = page.next
-      }
-    },
-    async history(id) {
-      return (await engine.select('history', { ids: [id] }, null)).items as unknown as HistoryRecord[]
-    },
-    async proof() {
-      return (await engine.select('proof', {}, null)).items as unknown as ProofRecord[]
-    },
-  }
 }
 
 /** Stops a process (SIGSTOP) at a moment in which it keeps nobody else from the store. */

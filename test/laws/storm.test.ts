@@ -1,8 +1,9 @@
 // The laws in a storm: kills, stops and deploys over four workers and two producers, judged by each law in turn.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Evidence, enough, type Judgement, judge, type Law } from './checker.js'
+import type { Store } from './eyes.js'
 import { faults } from './faults.js'
-import { type Store, subjects } from './stores.js'
+import { subjects } from './stores.js'
 import { storm } from './storm.js'
 
 const long = process.env.MODE === 'storm'

@@ -4,8 +4,8 @@ import { connect } from 'piecework'
 import { seededRandom } from '../../dist/testing/seeded-random.js'
 import type { Death, Evidence } from './checker.js'
 import { evidenceOf } from './evidence.js'
+import type { Store } from './eyes.js'
 import { type Ended, monotonicMs, type Process, passed, start, until } from './processes.js'
-import type { Store } from './stores.js'
 
 export interface StormOptions {
   seed: number

@@ -200,6 +200,7 @@ export class Caller {
         leaseMs: ask.leaseMs ?? m.rulesOf(queue).leaseMs,
         timeoutMs: 900_000,
         keepsResult: m.keepMsOf(task) > 0,
+        limited: false,
         headers: null,
       }
     })

@@ -113,6 +113,8 @@ export class Model {
   /** The engine's clock in ms; wall-clock instants are this plus `wallShift`. */
   now = 0
   wallShift = 0
+  /** Told when a task due on the wall clock is reckoned by it as it stands. */
+  reckoned = (): void => {}
   readonly tasks = new Map<string, ModelTask>()
   readonly counts = new Map<string, Counts>()
   readonly paused = new Set<string>()

@@ -19,8 +19,8 @@ const planted: Planted[] = [
   {
     bug: 'a lapsed ack is refused',
     file: 'statements.js',
-    text: 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
-    by: 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
+    text: 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ?`',
+    by: 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ? and state = 4`',
   },
   {
     bug: "a key's width is ignored",
@@ -98,8 +98,8 @@ const planted: Planted[] = [
   {
     bug: 'a dead task keeps its dedup key',
     file: '../endings.js',
-    text: 'if (row.dedupKey !== null)\n        s.freeDedup',
-    by: 'if (row.dedupKey === row)\n        s.freeDedup',
+    text: 's.freeDedup(row, null);\n    if (!hold)',
+    by: '0;\n    if (!hold)',
   },
   {
     bug: 'a flush sent again is settled again',
@@ -187,10 +187,10 @@ const planted: Planted[] = [
     by: "outcome: 'done', result: null",
   },
   {
-    bug: 'a replacement touches what is leased',
+    bug: 'a replacement leaves the old payload',
     file: '../duplicate.js',
-    text: "from === 'leased' || from === 'dead'",
-    by: "from === 'dead'",
+    text: 's.replace(row, { payload: task.payload',
+    by: "s.replace(row, { payload: '1'",
   },
   {
     bug: 'a delayed task keeps the slot of its key',
@@ -199,22 +199,16 @@ const planted: Planted[] = [
     by: 'wakeAt, place:',
   },
   {
-    bug: 'the receipt of a replaced task still acts',
-    file: '../duplicate.js',
-    text: 'const changes = { nonce: null, worker: null };',
-    by: 'const changes = {};',
-  },
-  {
     bug: 'a task that was taken over dead is still open in its batch',
     file: '../endings.js',
-    text: 'dedupKey: null, batch: null, progress: null',
-    by: 'dedupKey: null, progress: null',
+    text: 'batch: null,\n            progress',
+    by: 'progress',
   },
   {
     bug: 'a task that was taken over dead keeps what it has spent',
     file: '../endings.js',
-    text: 'worker: null, spent: 0, releases: 0',
-    by: 'worker: null, releases: 0',
+    text: 'spent: 0,\n            releases',
+    by: 'releases',
   },
   {
     bug: 'a handle does not notice what another changed',

@@ -26,6 +26,8 @@ class Player {
   private readonly model: Model
   private engines: Engine[] = []
   private shifts: (number | null)[] = []
+  /** The one that acts now. */
+  private handle = 0
   /** Engine clock minus monotonic clock; the engine takes sleep into it when it sweeps. */
   private offsetMs: number
   private asleepMs = 0
@@ -45,6 +47,10 @@ class Player {
     this.model = new Model(new Map(Object.entries({ q, other })))
     this.caller = new Caller(this.model, () => store.clock.wallMs(), this.worker, seen)
     this.offsetMs = store.clock.wallMs() - store.clock.monotonicMs()
+    // A handle that reckons by a clock that moved since its last look looks again.
+    this.model.reckoned = () => {
+      if (this.wallMoved(this.handle)) this.shifts[this.handle] = null
+    }
   }
 
   async open(handles: number): Promise<void> {
@@ -67,6 +73,7 @@ class Player {
   async move(move: Move, index: number): Promise<void> {
     this.tick()
     const handle = index % this.engines.length
+    this.handle = handle
     const calls = this.caller.callsOf(move)
     if (calls) {
       const engine = this.engines[handle] as Engine
@@ -81,6 +88,7 @@ class Player {
 
   /** Nothing hangs: with every pause lifted and time enough, each task ends or waits behind a held dead one. */
   async finish(): Promise<void> {
+    this.handle = 0
     await compareAll(this.first, this.model)
     for (const name of [...this.model.paused]) {
       const [queue, type = null] = name.startsWith('[') ? (JSON.parse(name) as [string, string]) : [name]
@@ -140,6 +148,9 @@ class Player {
     this.model.now = this.store.clock.monotonicMs() + this.offsetMs
     this.model.wallShift = this.store.clock.wallMs() - this.model.now
   }
+
+  private readonly wallMoved = (handle: number): boolean =>
+    Math.abs(this.model.wallShift - (this.shifts[handle] ?? Number.POSITIVE_INFINITY)) > jumpNoticedMs
 
   private readonly worker = (slot: number) => `w${slot}.${this.generations[slot]}`
 
@@ -253,9 +264,8 @@ class Player {
     const m = this.model
     const dead = [...m.workers.values()].filter(({ proof }) => proof !== null && this.dead.has(proof))
     const swept = await engine.sweep(max)
-    const last = this.shifts[handle] ?? Number.POSITIVE_INFINITY
     const onWall = [...m.tasks.values()].some((task) => task.state === 'scheduled' && task.wallAt !== null)
-    const moved = onWall && Math.abs(m.wallShift - last) > jumpNoticedMs
+    const moved = onWall && this.wallMoved(handle)
     if (this.asleepMs >= sleepNoticedMs) {
       // The clock takes the sleep in, and running leases with it: nobody could extend them.
       for (const task of m.tasks.values()) if (task.state === 'leased') task.wakeAt = (task.wakeAt ?? 0) + this.asleepMs

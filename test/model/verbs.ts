@@ -121,6 +121,7 @@ function add(m: Model, given: NewTask, id: string): void {
   const wallAt = given.dueAt ?? null
   const dueAt = wallAt === null ? m.now + (given.delayMs ?? 0) : Math.round(wallAt - m.wallShift)
   const later = dueAt > m.now
+  if (wallAt !== null) m.reckoned()
   const state: State = later ? 'scheduled' : key === null ? 'ready' : 'waiting'
   const task: ModelTask = {
     ...{ id, queue, type, state, key, batch, dedupKey, priority, dueAt, payload: given.payload },
@@ -297,6 +298,7 @@ function ripen(m: Model, max: number): Omit<ModelSwept, 'died'> {
 }
 
 function mature(m: Model, task: ModelTask): boolean {
+  if (task.wallAt !== null) m.reckoned()
   const early = task.wallAt === null ? 0 : task.wallAt - (m.now + m.wallShift)
   if (early > 0) {
     task.wakeAt = m.now + Math.ceil(early)

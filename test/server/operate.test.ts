@@ -32,6 +32,23 @@ it('lists queues by name with their figures, a page at a time', async () => {
   expect((await get('/v1/queues?limit=2&cursor=b')).json).toMatchObject({ items: [{ queue: 'c' }], next: null })
 })
 
+it('sets limits that queues share, shows what is under them, and refuses to remove one in use', async () => {
+  const { ask, get, post } = await room()
+  const put = (body: unknown) => ask('PUT', '/v1/limits/a%2Fb', { body })
+  expect((await put({ concurrencyMax: 1 })).json).toMatchObject({ limit: 'a/b', concurrencyMax: 1, queues: [] })
+  await ask('PATCH', '/v1/queues/q', { body: { uses: ['a/b'] } })
+  await post('/v1/queues/q/tasks', [{ payload: 1 }, { payload: 2 }])
+  const { deliveries } = (await post('/v1/queues/q/claims', { worker: 'w', max: 2 })).json
+  expect(deliveries).toHaveLength(1)
+  expect((await get('/v1/limits/a%2Fb')).json).toMatchObject({ leased: 1, queues: ['q'], concurrencyNow: 1 })
+  expect((await get('/v1/limits')).json.items).toHaveLength(1)
+  expect(refusal(await ask('DELETE', '/v1/limits/a%2Fb'))).toEqual([409, 'PW_LIMIT_IN_USE'])
+  expect(refusal(await get('/v1/limits/nowhere'))).toEqual([404, 'PW_LIMIT_UNKNOWN'])
+  expect(refusal(await put({ concurrencyMax: 0 }))).toEqual([400, 'PW_OPTION_INVALID'])
+  await ask('PATCH', '/v1/queues/q', { body: { uses: [] } })
+  expect((await ask('DELETE', '/v1/limits/a%2Fb')).json).toEqual({ limit: 'a/b', removed: true })
+})
+
 it("lays fields over the operator's policy, takes some away, or all of it", async () => {
   const { ask, get } = await room()
   const patch = (body: unknown) => ask('PATCH', '/v1/queues/q', { body })

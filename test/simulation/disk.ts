@@ -1,5 +1,6 @@
 // The disk under a simulated store: syncs that take their time, a lock that is taken, commits that fail, no room left.
 import type { Database } from 'better-sqlite3'
+import type { Happening } from './events.js'
 import type { Owner, Scheduler } from './scheduler.js'
 
 interface Statement {
@@ -23,22 +24,38 @@ export class Disk {
   synced = 0
   /** How long a sync takes, in ms. */
   syncMs = quickSync
-  busy = false
+  private lockTaken = false
   failing = false
   private writing = false
+  private busyFelt = false
 
   constructor(
     private readonly scheduler: Scheduler,
     private readonly owner: Owner,
+    private readonly tell: (happening: Happening) => void,
   ) {}
+
+  /** Somebody else has the lock on the store, until they let it go. */
+  set busy(busy: boolean) {
+    this.lockTaken = busy
+    this.busyFelt = false
+  }
 
   /** One sync: covers what was committed before it started. */
   readonly sync = (done: (error: Error | null) => void): void => {
     const covered = this.commit
+    if (this.syncMs !== quickSync) this.tell({ is: 'felt', kind: 'slow' })
     this.scheduler.after(this.owner, this.syncMs(), () => {
       this.synced = Math.max(this.synced, covered)
       done(null)
     })
+  }
+
+  private refuseLock(): never {
+    // It is tried again every millisecond: once tells enough.
+    if (!this.busyFelt) this.tell({ is: 'felt', kind: 'busy' })
+    this.busyFelt = true
+    throw busy
   }
 
   syncNow(): void {
@@ -55,7 +72,7 @@ export class Disk {
     }
     brackets.begin = {
       run: () => {
-        if (this.busy) throw busy
+        if (this.lockTaken) this.refuseLock()
         begin.run()
         fresh(true)
       },

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Verdict } from '../../dist/engine/contract.js'
 import type { State } from '../../dist/task/lifecycle.js'
-import type { Fault, Item } from './plan.js'
+import type { Fault, FaultKind, Item } from './plan.js'
 
 /** A task's row as SQLite has it; instants are of the engine's clock. */
 export interface Row {
@@ -63,6 +63,8 @@ export type Answer =
 export type Happening =
   | { is: 'phase'; phase: 'chaos' | 'heal' | 'closing' | 'over' }
   | { is: 'fault'; fault: Fault; hits: string | null }
+  /** A fault that lasts had an effect: a call held up, a sync that took long, a lock that was not to be had. */
+  | { is: 'felt'; kind: FaultKind }
   | { is: 'up'; process: string; wire: boolean }
   | { is: 'killed'; process: string; by: string | null }
   | { is: 'paused' | 'resumed' | 'stopping' | 'stopped'; process: string }

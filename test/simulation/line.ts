@@ -125,8 +125,9 @@ export class Line implements Engine {
   }
 
   private send(verb: Verb, args: readonly unknown[], delayMs = 0): Promise<unknown> {
-    const { owner, wire } = this.ports
+    const { owner, wire, tell } = this.ports
     if (owner.state === 'gone') return never
+    if (delayMs > 0) tell({ is: 'felt', kind: verb === 'settle' ? 'late' : 'starve' })
     return wire ? this.sendByWire(verb, args, delayMs) : this.sendBeside(verb, args, delayMs)
   }
 

@@ -41,7 +41,7 @@ async function keep(failing: Trial): Promise<void> {
   const small = await shrink(failing, house)
   const { plan, violations } = small
   const file = new URL(`seeds/seed-${plan.seed}.json`, import.meta.url)
-  const kept = { law: violations[0]?.law, text: violations[0]?.text, plan }
+  const kept = { law: violations[0]?.law, text: violations[0]?.text, story: 'to be told', plan }
   writeFileSync(file, `${JSON.stringify(kept, null, 2)}\n`)
   const size = `${plan.faults.length} faults, ${plan.items.length} tasks, ${plan.acts.length} acts`
   console.log(`  shrunk to ${size}: npm run sim -- --plan test/simulation/seeds/seed-${plan.seed}.json --trace`)

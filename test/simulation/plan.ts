@@ -75,10 +75,14 @@ export class Dice {
 export function planOf(seed: number): Plan {
   const dice = new Dice(seededRandom(seed * 7919 + 1))
   const chaosMs = dice.between(2000, 5000)
-  const leaseMs = dice.pick(400, 600, 1000)
+  // What happens takes its measure from short leases; those of some runs are so long that no dead one's ends by time.
+  const paceMs = dice.pick(400, 600, 1000)
+  const leaseMs = dice.chance(0.2) ? longLeaseMs : paceMs
+  // Work for more hands than there are: whoever comes back late finds its task still unclaimed.
+  const crowded = dice.chance(0.25)
   const processes = dice.times(dice.between(2, 4), (index) => ({
     wire: index > 0 && dice.chance(0.5),
-    concurrency: dice.pick(1, 2, 4),
+    concurrency: crowded ? 1 : dice.pick(1, 2, 4),
     prefetch: dice.pick<'adaptive' | number>('adaptive', 'adaptive', 3),
     graceMs: dice.pick(0, 200, 1000),
   }))
@@ -92,33 +96,42 @@ export function planOf(seed: number): Plan {
     perKey: { width: dice.pick(1, 1, 2) },
     dedupWindowMs: dice.pick(0, 1500),
   }
-  const poison = dice.chance(0.3)
-  const items = dice.times(dice.between(12, 32), (item) => itemOf(dice, { item, chaosMs, leaseMs, poison, processes }))
+  const poison = dice.chance(leaseMs === longLeaseMs ? 0.7 : 0.3)
+  const items = dice.times(dice.between(12, 32), (item) =>
+    itemOf(dice, { item, chaosMs, paceMs, crowded, poison, processes }),
+  )
   const faults = faultKinds
-    .filter(() => dice.chance(0.4))
-    .flatMap((kind) => dice.times(dice.between(1, 2), () => faultOf(dice, kind, { chaosMs, leaseMs, processes })))
+    .filter((kind) => dice.chance(0.4) || (kind === 'kill' && leaseMs === longLeaseMs))
+    .flatMap((kind) => dice.times(dice.between(1, 2), () => faultOf(dice, kind, { chaosMs, paceMs, processes })))
   const acts = dice.times(dice.between(0, 3), () => ({
     atMs: dice.between(500, chaosMs),
     do: dice.pick('redrive', 'cancel'),
     pick: dice.between(0, 30),
   }))
-  return { seed, policy, width: policy.perKey.width, processes, items, faults, acts, chaosMs }
+  const limited = { ...policy, concurrencyMax: dice.pick(null, null, 2, 3) }
+  return { seed, policy: limited, width: policy.perKey.width, processes, items, faults, acts, chaosMs }
 }
+
+/** Longer than any run of chaos: a lease that only its holder or its holder's death can end. */
+const longLeaseMs = 30_000
 
 interface Frame {
   chaosMs: number
-  leaseMs: number
+  paceMs: number
   processes: Plan['processes']
 }
 
-function itemOf(dice: Dice, frame: Frame & { item: number; poison: boolean }): Item {
-  const { item, chaosMs, leaseMs, poison, processes } = frame
+function itemOf(dice: Dice, frame: Frame & { item: number; crowded: boolean; poison: boolean }): Item {
+  const { item, chaosMs, paceMs, crowded, poison, processes } = frame
+  const long = [Math.round(paceMs * 0.9), paceMs * 2]
   const end = dice.pick<Script['how']>(...often, 'throw', 'throw', 'release', 'snooze', 'bury')
   const how = poison && dice.chance(0.08) ? 'kill' : end
   return {
     item,
     // Bursts, so that claims of several and tasks that wait are everyday.
-    atMs: dice.chance(0.5) ? Math.floor(dice.between(0, chaosMs * 0.8) / 500) * 500 : dice.between(0, chaosMs * 0.8),
+    atMs: dice.chance(0.5)
+      ? Math.floor(dice.between(0, chaosMs * 0.8) / burstMs) * burstMs
+      : dice.between(0, chaosMs * 0.8),
     process: dice.between(0, processes.length - 1),
     type: dice.pick('a', 'a', 'b'),
     priority: dice.chance(0.2) ? dice.pick(-2, 1, 5) : 0,
@@ -127,7 +140,7 @@ function itemOf(dice: Dice, frame: Frame & { item: number; poison: boolean }): I
     key: dice.chance(0.25) ? dice.pick('k1', 'k2') : null,
     dedupKey: dice.chance(0.25) ? dice.pick('d1', 'd2', 'd3') : null,
     script: {
-      ms: dice.pick(0, 5, 30, 200, Math.round(leaseMs * 0.9), leaseMs * 2),
+      ms: dice.pick(...(crowded ? long : [0, 5, 30, 200, ...long])),
       how,
       times: how === 'kill' ? 99 : dice.pick(1, 1, 2, 99),
       deaf: dice.chance(0.3),
@@ -135,18 +148,23 @@ function itemOf(dice: Dice, frame: Frame & { item: number; poison: boolean }): I
   }
 }
 
+/** How far apart bursts of work are. */
+const burstMs = 500
+
 /** Most work succeeds. */
 const often = Array.from({ length: 6 }, () => 'ack' as const)
 
-function faultOf(dice: Dice, kind: FaultKind, { chaosMs, leaseMs, processes }: Frame): Fault {
-  const atMs = dice.between(200, chaosMs)
+function faultOf(dice: Dice, kind: FaultKind, { chaosMs, paceMs, processes }: Frame): Fault {
+  // Half of what strikes does so when a burst of work has just begun.
+  const anyMs = dice.between(200, chaosMs)
+  const atMs = dice.chance(0.5) ? anyMs : Math.floor(anyMs / burstMs) * burstMs + dice.between(1, 100)
   const process = dice.between(0, processes.length - 1)
   const onWire = processes.map(({ wire }, index) => (wire ? index : -1)).filter((index) => index >= 0)
   switch (kind) {
     case 'kill':
       return { kind, atMs, ms: dice.between(50, 2000), process, size: 0 }
     case 'pause':
-      return { kind, atMs, ms: dice.between(leaseMs, leaseMs * 3), process, size: 0 }
+      return { kind, atMs, ms: dice.between(paceMs, paceMs * 3), process, size: 0 }
     case 'deploy':
       return { kind, atMs, ms: 0, process, size: 0 }
     case 'jump':
@@ -156,7 +174,7 @@ function faultOf(dice: Dice, kind: FaultKind, { chaosMs, leaseMs, processes }: F
     case 'slow':
       return { kind, atMs, ms: dice.between(200, 2000), size: dice.between(20, 800) }
     case 'busy':
-      return { kind, atMs, ms: dice.between(50, leaseMs * 1.5), size: 0 }
+      return { kind, atMs, ms: dice.between(50, paceMs * 1.5), size: 0 }
     case 'fail':
       return { kind, atMs, ms: dice.between(20, 500), size: 0 }
     case 'full':
@@ -166,6 +184,6 @@ function faultOf(dice: Dice, kind: FaultKind, { chaosMs, leaseMs, processes }: F
       return { kind, atMs, ms: dice.between(500, 2500), process: dice.pick(...onWire, process), size: 0.3 }
     case 'starve':
     case 'late':
-      return { kind, atMs, ms: dice.between(500, 2000), process, size: dice.between(leaseMs * 0.5, leaseMs * 2) }
+      return { kind, atMs, ms: dice.between(500, 2000), process, size: dice.between(paceMs * 0.5, paceMs * 2) }
   }
 }

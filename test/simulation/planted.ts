@@ -12,7 +12,7 @@ const both = (file: string, text: string, by: string): Edit => ({ file: `engines
 const worker = (file: string, text: string, by: string): Edit => ({ file: `worker/${file}`, text, by })
 const plant = (law: string, bug: string, ...edits: Edit[]): Planted => ({ bug, law, edits })
 
-const acked = 'dedupKey from piecework_task\n    where id = ? and fence = ? and nonce = ?`'
+const acked = 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ?`'
 const held = '$' + '{held} from piecework_task where id = ? and fence = ? and nonce = ?'
 
 /** Bugs of receipts, numbers and leases. */
@@ -20,7 +20,7 @@ const ofReceipts = [
   plant(
     'newest receipt',
     'the fence is not compared',
-    sqlite('statements.js', acked, 'dedupKey from piecework_task\n    where id = ? and (? or true) and (? or true)`'),
+    sqlite('statements.js', acked, 'claimedAt from piecework_task\n    where id = ? and (? or true) and (? or true)`'),
     sqlite(
       'statements.js',
       `${held} and state = 4`,
@@ -139,6 +139,16 @@ const ofOrder = [
     "a key's width is ignored",
     sqlite('session.js', 'const { width } = this.catalog.policyOf(queue).perKey;', 'const width = 1000;'),
   ),
+  plant(
+    'limit',
+    'a limit forgets what its own transaction has leased',
+    sqlite('limits.js', 's.added(type, figureAt.leased)', '0'),
+  ),
+  plant('limit', 'a full limit lets one more through', {
+    file: 'task/limiter.js',
+    text: 'Math.max(0, ceiling - leased)',
+    by: 'Math.max(1, ceiling - leased)',
+  }),
   plant('dedup', 'the dedup window is ignored', both('endings.js', 'dedupWindowMs > 0 ?', 'dedupWindowMs < 0 ?')),
 ]
 
@@ -199,6 +209,24 @@ const ofAnswers = [
   ),
 ]
 
+/** Bugs of the death of processes. */
+const ofDeaths = [
+  plant(
+    'back in a second',
+    'nobody looks for the dead',
+    sqlite('workers.js', 'if (row.proof === null)', 'if (row.proof !== null)'),
+  ),
+  plant(
+    'back in a second',
+    'a death is believed after five seconds',
+    sqlite(
+      'engine.js',
+      'findDead(workers, session.clock.bootId, liveness);',
+      'findDead(workers, session.clock.bootId, liveness).filter((row) => session.now - row.aliveAt > 5000);',
+    ),
+  ),
+]
+
 /** Bugs of the end of things, and of time. */
 const ofEnds = [
   plant(
@@ -233,4 +261,6 @@ const ofEnds = [
   ),
 ]
 
-export const planted: readonly Planted[] = [...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofEnds]
+export const planted: readonly Planted[] = [
+  ...[...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofDeaths, ...ofEnds],
+]

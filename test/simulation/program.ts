@@ -35,6 +35,8 @@ export class Program {
   private readonly client: InstanceType<House['Client']>
   /** Ids of the tasks whose handlers run now. */
   private readonly running = new Set<string>()
+  /** Enqueues that nobody has answered yet. */
+  offers = 0
 
   constructor(
     readonly name: string,
@@ -71,6 +73,7 @@ export class Program {
     tell({ is: 'offered', process: this.name, item })
     const due = delayMs === 0 ? {} : onWall ? { dueAt: scheduler.rightWallMs + delayMs } : { delayMs }
     const named = { ...(key === null ? {} : { key }), ...(dedupKey === null ? {} : { dedupKey }) }
+    this.offers++
     try {
       const payload = { item: item.item, script }
       const { id, duplicate } = await this.queue.enqueue(payload, { type, priority, ...due, ...named })
@@ -79,6 +82,8 @@ export class Program {
     } catch (error) {
       tell({ is: 'rejected', process: this.name, item: item.item, code: String((error as { code?: unknown }).code) })
       return null
+    } finally {
+      this.offers--
     }
   }
 

@@ -88,6 +88,11 @@ export class Scheduler {
     owner.kept.length = 0
   }
 
+  /** True when something of this owner is still to happen. */
+  awaits(owner: Owner): boolean {
+    return this.heap.some((planned) => planned.owner === owner && !planned.cancelled)
+  }
+
   /** Runs events until `done` or until none is left before `endAt`; answers whether it was done. */
   async run(endAt: number, done: () => boolean): Promise<boolean> {
     await settled()
@@ -141,5 +146,5 @@ export class Scheduler {
 
 const before = (a: Planned, b: Planned) => a.at < b.at || (a.at === b.at && a.order < b.order)
 
-/** Everything that one event started has settled: nothing here waits for the machine. */
-const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Everything that one event started has settled: no promise is left to run, and nothing here waits for the machine. */
+const settled = () => new Promise<void>((resolve) => process.nextTick(resolve))

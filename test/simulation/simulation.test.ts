@@ -2,9 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { type Edit, withCopy } from '../planting/copy.js'
 import { hashOf } from './events.js'
-import { builtHouse } from './house.js'
+import { builtHouse, houseIn } from './house.js'
 import { type Plan, planOf } from './plan.js'
 import { Coverage, tryPlan } from './trial.js'
 
@@ -46,8 +47,27 @@ it('a run that saw nothing is VACUOUS', async () => {
 const kept = new URL('seeds/', import.meta.url)
 const files = readdirSync(kept).filter((name) => name.endsWith('.json'))
 
-it.each(files)('%s once broke a law and does so no more', async (name) => {
-  const { plan } = JSON.parse(readFileSync(new URL(name, kept), 'utf8')) as { plan: Plan }
-  const { violations } = await tryPlan(plan, house)
-  expect(violations).toEqual([])
+interface Kept {
+  law: string
+  /** Whose fault it was, what happened and what mended it. */
+  story: string
+  /** Puts a fault of the product back; there is none where the simulation itself was wrong. */
+  fault?: Edit[]
+  plan: Plan
+}
+
+describe.each(files)('%s', (name) => {
+  const { law, story, fault, plan } = JSON.parse(readFileSync(new URL(name, kept), 'utf8')) as Kept
+
+  it('once broke a law and does so no more', async () => {
+    const { violations } = await tryPlan(plan, house)
+    expect(violations).toEqual([])
+  })
+
+  it('says whose fault it was, and a fault of the product breaks the law again', async () => {
+    expect(story).toMatch(fault ? /^Product: .+\.$/ : /^(Simulator|Checker): .+\.$/)
+    if (!fault) return
+    const { violations } = await withCopy(fault, async (folder) => tryPlan(plan, await houseIn(folder)))
+    expect(violations.map((violation) => violation.law)).toContain(law)
+  })
 })

@@ -26,7 +26,7 @@ export class Store {
   readonly disk: Disk
   private readonly dead = new Set<string>()
   private calls = 0
-  /** The call being handed in; the call whose work runs; in which commit each call ran. */
+  /** The call being handed in; the one whose work runs, 0 before the first of a transaction; each call's commit. */
   private handing = 0
   private running = 0
   private readonly ranIn = new Map<number, number>()
@@ -45,7 +45,7 @@ export class Store {
   static async open(house: House, scheduler: Scheduler, seed: number, tell: (h: Happening) => void): Promise<Store> {
     const owner = new Owner('store')
     const clock = scheduler.clockOf(owner)
-    const disk = new Disk(scheduler, owner)
+    const disk = new Disk(scheduler, owner, tell)
     const port = { now: () => disk.syncNow(), close() {} }
     let store: Store | null = null
     const liveness = {
@@ -84,6 +84,10 @@ export class Store {
     return { call, answer }
   }
 
+  close(): void {
+    this.skin.db.close()
+  }
+
   /** The process with this proof is gone, and the store can know it. */
   bury(proof: string): void {
     this.dead.add(proof)
@@ -117,6 +121,8 @@ export class Store {
       const call = this.handing
       const observed = (s: unknown) => {
         this.running = call
+        // What the transaction did before its first call, it did for that one: time given back to leases.
+        for (const told of this.pending) told.call ||= call
         // Calls of the simulator itself are settings.
         if (call > 0) this.pending.push({ is: 'ran', call, commit: this.disk.commit + 1, now: session.now })
         return work(s)
@@ -133,9 +139,11 @@ export class Store {
           if (told.is === 'ran') this.ranIn.set(told.call, told.commit)
           this.tell(told)
         }
+        this.running = 0
         this.pending = []
       },
       undone: () => {
+        this.running = 0
         this.pending = []
       },
     })

@@ -115,6 +115,7 @@ function told(event: SimEvent, change: Change | null, world: World): string | nu
     case 'end':
       return `${event.process} ends delivery ${event.number} of ${event.id}: ${event.how}`
     case 'ran':
+    case 'felt':
     case 'figures':
       return null
   }

@@ -86,11 +86,11 @@ const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$
 /** Lines of code each floor may have, about a tenth above what it had when that was set; why, says docs/adr/0009. */
 const budgets: Readonly<Record<string, number>> = {
   ground: 700, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
-  task: 500, // the life cycle, limits and retries are tables: a feature is a row
+  task: 750, // the life cycle, limits and retries are tables: a feature is a row
   engine: 110, // one page, and what wraps it
-  engines: 700, // what all SQL stores decide alike: each line here is one less in two engines
-  'engines/sqlite': 2550, // its own sync, locks and clock: a file has no server that does it
-  'engines/postgres': 3000, // connections, fail-over and liveness over a network; statements that take arrays
+  engines: 950, // what all SQL stores decide alike: each line here is one less in two engines
+  'engines/sqlite': 2950, // its own sync, locks and clock: a file has no server that does it
+  'engines/postgres': 3300, // connections, fail-over and liveness over a network; statements that take arrays
   'engines/remote': 340, // names for calls, and how often each is sent again
   queue: 1650, // the library as programs see it: every option is checked and refused in words
   worker: 2150, // slots, leases, threads; the floor where time goes wrong
@@ -124,7 +124,7 @@ const floorSize: Rule = {
   },
   bad: [
     file('src/task/a.ts', lines(300, 'a()')),
-    file('src/task/b.ts', lines(201, '// b\nb()')),
+    file('src/task/b.ts', lines(451, '// b\nb()')),
     file('src/engines/mysql/a.ts', 'a()'),
   ],
   bites: 2,

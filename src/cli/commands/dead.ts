@@ -108,8 +108,8 @@ const groupsAct: Act = async ({ url, output }, [word]) =>
       for (const group of groups) await output.value(group)
       return 0
     }
-    const cells = groups.map(({ error, ...group }) => Object.values({ ...group, error: oneLine(error) }))
-    await output.result(table(['fingerprint', 'count', 'for example', 'error'], cells))
+    const cells = groups.map(({ fingerprint, count, error, example }) => [fingerprint, count, oneLine(error), example])
+    await output.result(table(['fingerprint', 'count', 'error', 'for example'], cells))
     const tasks = groups.reduce((sum, { count }) => sum + count, 0)
     const errors = counted(groups.length, 'distinct error')
     output.say(`${groups.length < groupsMax ? '' : 'at least '}${counted(tasks, 'task')}, ${errors}`)

@@ -1,5 +1,6 @@
 // `piecework status`: how the queues and workers of a store stand.
 import type { Command } from 'commander'
+import type { Traits } from '../../engine/contract.js'
 import { pause } from '../../ground/clock.js'
 import { type Counted, type Status, statusOf } from '../../insight/status.js'
 import { queueNamed } from '../names.js'
@@ -8,6 +9,8 @@ import { acts } from '../program.js'
 import { withStore } from '../store.js'
 
 const watchEveryMs = 1000
+/** Behind a pooler that shares sessions among many, and in memory. */
+const leasesAlone = 'A dead worker is known here by the end of its leases alone: its tasks come back after leaseMs.'
 
 export function statusCommand(program: Command): void {
   const command = program
@@ -22,7 +25,8 @@ export function statusCommand(program: Command): void {
       if (watch === true) process.once('SIGINT', () => ending.abort())
       for (let before: Counted | null = null; !ending.signal.aborted; ) {
         const { status, counted } = await statusOf(store, queue, before)
-        const page = watch === true && process.stdout.isTTY ? `\u001b[H\u001b[2J${pageOf(status)}` : pageOf(status)
+        const text = pageOf(status, store.engine.traits.liveness)
+        const page = watch === true && process.stdout.isTTY ? `\u001b[H\u001b[2J${text}` : text
         await (output.json ? output.value(status) : output.result(page))
         if (watch !== true) break
         before = counted
@@ -34,7 +38,7 @@ export function statusCommand(program: Command): void {
 }
 
 /** The figures for people. */
-function pageOf({ queues, workers }: Status): string {
+function pageOf({ queues, workers }: Status, liveness: Traits['liveness']): string {
   if (queues.length === 0) return 'No queue yet: nothing was ever enqueued here.'
   const rows = queues.map((queue) => [
     queue.paused ? `${queue.queue} (paused)` : queue.queue,
@@ -59,5 +63,6 @@ function pageOf({ queues, workers }: Status): string {
     ])
     parts.push(table(['worker', 'where', 'queues', 'busy'], staff))
   }
+  if (liveness === 'lease') parts.push(leasesAlone)
   return parts.join('\n\n')
 }

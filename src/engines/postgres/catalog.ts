@@ -1,4 +1,5 @@
 // The names of queues, types and batches as this process knows them, read again when another one changed them.
+import type { LimitRow } from '../limits.js'
 import type { QueueRow } from '../named.js'
 import { Names, type TypeRow } from '../names.js'
 import type { Link } from './link.js'
@@ -22,8 +23,9 @@ export class Catalog extends Names {
   }
 
   async load(link: Link, settings: number): Promise<void> {
-    const [queues, types] = await link.all([() => link.run(this.q.queues), () => link.run(this.q.types)])
-    this.keep(queues as QueueRow[], types as TypeRow[])
+    const { q } = this
+    const [queues, types, limits] = await link.all([q.queues, q.types, q.limits].map((one) => () => link.run(one)))
+    this.keep(queues as QueueRow[], types as TypeRow[], limits as LimitRow[])
     this.settings = settings
   }
 

@@ -1,10 +1,10 @@
 // Hands out ready tasks on PostgreSQL: one statement that skips what others lock, from a remembered place on.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import type { Clock } from '../../ground/clock.js'
-import { answerKeepMs } from '../../task/limits.js'
 import { keepsResult, parseReceipt, receiptText } from '../receipt.js'
-import { taken } from './errors.js'
-import { asWas, clean, type Session } from './session.js'
+import { keep, keptAnswer, requestName } from './answer.js'
+import { allowance, charge } from './limits.js'
+import { asWas, type Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
 import { again } from './turn.js'
 
@@ -30,9 +30,10 @@ interface ClaimedRow {
 /**
  * How low the places of a type's ready tasks can be: claims start there, past the entries of tasks long gone that an
  * open snapshot keeps in the index (0.4 ms instead of 5.9 ms and growing). Only a hint: every `everyMs` a claim looks
- * from the start, and a claim that gets less than it asked for looks again.
+ * from the start, so does one that got nothing, and the next one after a claim that got less than it asked for.
  */
 export class Marks {
+  readonly low = Number.MIN_SAFE_INTEGER
   readonly #marks = new Map<number, number>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
 
@@ -53,11 +54,15 @@ export class Marks {
   }
 
   of(types: readonly number[]): number[] {
-    return types.map((type) => this.#marks.get(type) ?? Number.MIN_SAFE_INTEGER)
+    return types.map((type) => this.#marks.get(type) ?? this.low)
   }
 
   raise(type: number, place: number): void {
     this.#marks.set(type, place)
+  }
+
+  forget(types: readonly number[]): void {
+    for (const type of types) this.#marks.delete(type)
   }
 
   /** New ready tasks of these types, each with its lowest new place. */
@@ -80,9 +85,10 @@ interface Kept {
 
 export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Claimed | typeof again> {
   const request = ask.requestId === null ? null : requestName('claim', ask.worker, ask.requestId)
-  if (request !== null) {
-    const [kept] = await s.run<{ answer: string }>(s.q.answerOf, [request, s.now])
-    if (kept) return stillLeased(s, ask, JSON.parse(kept.answer) as Kept)
+  const kept = request === null ? null : await keptAnswer(s, request)
+  if (kept !== null) {
+    const first = await stillLeased(s, ask, JSON.parse(kept) as Kept)
+    if (first.deliveries.length > 0) return first
   }
   if (marks.due()) {
     const { matured, expired } = await sweepDue(s, 200)
@@ -91,54 +97,42 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
     marks.looked()
   }
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
-  for (const want of ask.wants) await claimWant(s, ask, want, marks, answer)
-  if (answer.deliveries.length === 0) {
-    await meet(s, ask.worker)
-    answer.nextDueMs = await nextDueMs(s)
-  }
-  // Who asks again after nothing may get something.
-  if (request !== null && answer.deliveries.length > 0) {
+  let roomMs: number | null = null
+  for (const want of ask.wants) roomMs = sooner(roomMs, await claimWant(s, ask, want, marks, answer))
+  if (answer.deliveries.length === 0) answer.nextDueMs = sooner(await nextDueMs(s), roomMs)
+  // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
+  else if (request !== null) {
     const deliveries = answer.deliveries.map(({ receipt, batch }) => [receipt, batch])
-    await keep(s, request, { ...answer, deliveries })
+    await keep(s, request, JSON.stringify({ ...answer, deliveries }), kept)
   }
   return answer
 }
 
-/** Names a call whose answer is kept; two that differ never have one name. */
-export const requestName = (...parts: string[]): string => clean(JSON.stringify(parts))
-
-/** Stores an answer; runs the transaction again when the same request was just answered elsewhere. */
-export async function keep(s: Session, request: string, answer: unknown): Promise<void> {
-  const rows = await s.run(s.q.addAnswer, [request, JSON.stringify(answer), s.now + answerKeepMs, s.now])
-  if (rows.length === 0) throw taken()
-}
-
-async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<void> {
+/** Adds what this want gets to the answer; answers when time alone makes room for more, null when it does not. */
+async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, answer: Claimed): Promise<number | null> {
   const queue = s.catalog.queue(want.queue)
-  if (!queue || want.max <= 0) return
+  if (!queue || want.max <= 0) return null
   if (queue.pausedAt !== null) {
     answer.blockedBy.push({ queue: want.queue, by: 'pause' })
-    return
+    return null
   }
   const types = s.catalog.claimable(queue.id, want.types)
-  if (types.length === 0) return
+  if (types.length === 0) return null
+  const room = await allowance(s, queue.id)
+  if (room && room.free <= 0) {
+    answer.blockedBy.push({ queue: want.queue, by: room.by })
+    return room.againMs
+  }
+  const max = Math.min(want.max, room?.free ?? want.max)
   const leaseMs = ask.leaseMs ?? s.catalog.policyOf(queue.id).leaseMs
   const from = marks.of(types)
-  let rows = await take(s, ask.worker, types, from, want.max, leaseMs)
-  const low = Number.MIN_SAFE_INTEGER
-  if (rows.length < want.max && from.some((mark) => mark !== low)) {
-    const rest = want.max - rows.length
-    const more = await take(
-      s,
-      ask.worker,
-      types,
-      types.map(() => low),
-      rest,
-      leaseMs,
-    )
-    rows = rows.concat(more)
+  let rows = await take(s, ask.worker, types, from, max, leaseMs)
+  if (rows.length === 0 && from.some((mark) => mark !== marks.low)) {
+    const start = types.map(() => marks.low)
+    rows = await take(s, ask.worker, types, start, max, leaseMs)
   }
   rows.sort(byPlace)
+  const limited = room?.limited ?? false
   const batchName = await s.catalog.batchNames(
     s.link,
     rows.map((row) => row.batch),
@@ -146,8 +140,12 @@ async function claimWant(s: Session, ask: ClaimAsk, want: Want, marks: Marks, an
   for (const row of rows) {
     s.count('claim', row.type, 'ready', 'leased')
     marks.raise(row.type, row.place)
-    answer.deliveries.push(delivery(s, row, leaseMs, batchName(row.batch)))
+    answer.deliveries.push(delivery(s, row, leaseMs, { batch: batchName(row.batch), limited }))
   }
+  charge(s, queue.id, rows.length)
+  // Never more in the same claim: behind what it took may be a suspect, which goes out alone.
+  if (rows.length < max) marks.forget(types)
+  return null
 }
 
 async function take(
@@ -161,17 +159,20 @@ async function take(
   const statement = types.length === 1 ? s.q.claim : s.q.claimMany
   const values = [s.now + leaseMs, s.nowUs, s.now, worker, types, marks, max]
   const rows = await s.run<ClaimedRow>(statement, values)
-  return rows.length > 0 || !(await meet(s, worker)) ? rows : s.run<ClaimedRow>(statement, values)
+  if (rows.length > 0 || (await s.run(s.q.anyReady, [types])).length === 0) return rows
+  // Nobody may hold a task whom the store does not know, or did not a moment ago; who got nothing leaves no trace.
+  const met = await s.run(s.q.meet, [worker, s.now])
+  const now = await s.run<ClaimedRow>(statement, values)
+  if (now.length === 0 && met.length > 0) await s.run(s.q.leave, [worker])
+  return now
 }
 
-/** Nobody may hold a task whom the store does not know; true when it did not know this worker. */
-async function meet(s: Session, worker: string): Promise<boolean> {
-  if ((await s.run(s.q.workerByName, [worker])).length > 0) return false
-  await s.run(s.q.meet, [worker, s.now])
-  return true
-}
-
-function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | null): ClaimedTask {
+function delivery(
+  s: Session,
+  row: ClaimedRow,
+  leaseMs: number,
+  { batch, limited }: { batch: string | null; limited: boolean },
+): ClaimedTask {
   const type = s.catalog.typeById(row.type)
   const queue = s.catalog.queueById(type?.queue ?? 0)
   const policy = s.catalog.policyOf(queue.id)
@@ -184,8 +185,12 @@ function delivery(s: Session, row: ClaimedRow, leaseMs: number, batch: string | 
     waitedMs: row.claimedAt - row.dueAt,
     timeoutMs: policy.timeoutMs,
     keepsResult: policy.resultKeepMs > 0 || (row.flags & keepsResult) > 0,
+    limited,
   }
 }
+
+/** Of two spans of time, null being endless, the shorter one. */
+const sooner = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : Math.min(a, b))
 
 const byPlace = (a: ClaimedRow, b: ClaimedRow) => a.place - b.place || a.id - b.id
 
@@ -197,7 +202,8 @@ async function stillLeased(s: Session, ask: ClaimAsk, kept: Kept): Promise<Claim
     const row = rows.find((one) => receiptText(one) === receipt)
     if (!row) return []
     const queue = s.catalog.typeById(row.type)?.queue ?? 0
-    return [delivery(s, row, ask.leaseMs ?? s.catalog.policyOf(queue).leaseMs, batch)]
+    const limited = s.catalog.limitsOf(queue).length > 0
+    return [delivery(s, row, ask.leaseMs ?? s.catalog.policyOf(queue).leaseMs, { batch, limited })]
   })
   return { ...kept, deliveries }
 }

@@ -1,7 +1,8 @@
-// Named things on PostgreSQL: queues with their policy layers, types and batches, each change with its audit row.
+// Named things on PostgreSQL: queues with their policy layers, types, batches, tokens; each change is audited.
 import type { Kind, NewTask, Patch } from '../../engine/contract.js'
-import type { BatchRecord, QueueRecord } from '../../task/records.js'
+import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
 import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
+import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
@@ -19,7 +20,10 @@ import {
   refuseResealing,
   typeNamed,
 } from '../named.js'
-import { clean, type Session } from './session.js'
+import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
+import { audit, settingsChanged } from './audit.js'
+import { configureLimit, ensureOwnLimit } from './limits.js'
+import type { Session } from './session.js'
 import { finishBatches } from './sweep.js'
 
 export async function configure(
@@ -34,16 +38,9 @@ export async function configure(
   if (kind === 'batch') {
     return patch === null ? forgetBatch(s, name, actor) : { ...(await configureBatch(s, name, patch, actor)) }
   }
+  if (kind === 'limit') return { ...(await configureLimit(s, name, patch, actor)) }
+  if (kind === 'token') return { ...(await configureToken(s, name, patch as TokenPatch | null, actor)) }
   throw cannotConfigure(kind, patch)
-}
-
-export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
-  s.send(s.q.addAudit, s.now, clean(actor), action, clean(subject), JSON.stringify(details))
-}
-
-async function settingsChanged(s: Session): Promise<void> {
-  const [row] = await s.run<{ settings: number }>(s.q.bumpSettings)
-  await s.catalog.load(s.link, row?.settings ?? -1)
 }
 
 async function configureQueue(s: Session, name: string, patch: Patch, actor: string): Promise<QueueRecord> {
@@ -63,6 +60,9 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     await s.run(s.q.setQueue, [row.pausedAt, row.code, row.operator, row.id])
     audit(s, actor, 'configure queue', name, difference)
     await settingsChanged(s)
+    refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)
+    await ensureOwnLimit(s, row)
+    s.wakeTypes([...s.catalog.typesOf(row.id)].map((type) => type.id))
   }
   return queueRecord(row, 0)
 }
@@ -139,4 +139,23 @@ async function forgetBatch(s: Session, name: string, actor: string): Promise<Pat
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   await settingsChanged(s)
   return { ...batchOf(row) }
+}
+
+export const tokens = async (s: Session): Promise<TokenRecord[]> => (await s.run<TokenRow>(s.q.tokens)).map(tokenRecord)
+
+/** Makes a token or, with null, revokes it. */
+async function configureToken(s: Session, id: string, patch: TokenPatch | null, actor: string): Promise<TokenRecord> {
+  // Whoever makes or revokes one at the same time waits here, so that each sees the tokens of the others.
+  await s.run(s.q.bumpSettings)
+  if (patch === null) {
+    const old = tokenRevoked(await tokens(s), id)
+    s.send(s.q.dropToken, id)
+    audit(s, actor, 'revoke token', old.name, { id })
+    return old
+  }
+  const token = newToken(await tokens(s), id, patch, s.now)
+  const { name, hash, scopes, queues, createdAt, expiresAt } = token
+  s.send(s.q.addToken, id, name, hash, JSON.stringify(scopes), JSON.stringify(queues), createdAt, expiresAt)
+  audit(s, actor, 'create token', name, { id, scopes, queues, expiresAt })
+  return token
 }

@@ -24,9 +24,10 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { deadToOf } from '../named.js'
 import { amend, type Wanted } from './amend.js'
+import { answered, keptText, requestName } from './answer.js'
 import { Asked } from './asked.js'
 import { Catalog } from './catalog.js'
-import { claim, keep, Marks, requestName } from './claim.js'
+import { claim, Marks } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue, nameAll, nameDeaths, nameTypes, withPromoted } from './enqueue.js'
 import { translated } from './errors.js'
@@ -139,6 +140,12 @@ class PostgresEngine implements Engine {
       return this.within(tx, (s) => enqueue(s, tasks))
     }
     const request = requestId === null ? null : requestName('enqueue', requestId)
+    // What was stored before stays as it was answered, whoever makes room for its tasks now.
+    let fresh = false
+    const first = (s: Session) => {
+      fresh = true
+      return enqueue(s, tasks)
+    }
     return this.call({
       before: async (link) => {
         // What was answered before makes no names again: a batch may have been sealed or forgotten since.
@@ -148,10 +155,14 @@ class PostgresEngine implements Engine {
         }
         await nameAll(link, this.q, this.catalog, tasks)
       },
-      work: (s) => answered(s, request, () => enqueue(s, tasks)),
+      work: (s) => {
+        fresh = false
+        return answered(s, request, tasks, () => first(s))
+      },
       promoted: (answers, ids, s) => {
+        if (!fresh) return answers
         const now = withPromoted(answers, ids)
-        if (request !== null && ids.size > 0) s.send(this.q.setAnswer, request, JSON.stringify(now))
+        if (request !== null && ids.size > 0) s.send(this.q.setAnswer, request, keptText(tasks, now))
         return now
       },
       repeatable: request !== null,
@@ -168,20 +179,26 @@ class PostgresEngine implements Engine {
     }
     if (requestId !== null) asked.sent(worker, requestId)
     const items = wants.reduce((sum, want) => sum + want.max, 0)
-    return this.call({
+    const claimed = await this.call({
       work: (s) => claim(s, ask, marks),
       repeatable: requestId !== null,
       items,
       // A first delivery that a crash forgets is handed out again; a task handed out before must keep its new fence.
       relaxed: ({ deliveries }) => deliveries.every((delivery) => delivery.number === 1),
     })
+    const { blockedBy, nextDueMs } = claimed
+    if (blockedBy.length > 0) {
+      const blocked = blockedBy.map(({ queue }) => queue)
+      wake.hold(blocked, nextDueMs)
+    }
+    return claimed
   }
 
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
     if (tx !== undefined) return this.within(tx, (s) => settleWithin(s, verdicts))
     const request = by.flush === null ? null : requestName('settle', by.worker, by.flush)
     return this.call({
-      work: (s) => answered(s, request, () => settle(s, verdicts)),
+      work: (s) => answered(s, request, verdicts, () => settle(s, verdicts)),
       repeatable: request !== null,
       items: verdicts.length,
     })
@@ -206,7 +223,9 @@ class PostgresEngine implements Engine {
       if (proof !== null) await liveness.hold(proof)
       return { alive, cancelled }
     }
-    const proof = event === 'join' ? await liveness.hold(null) : null
+    // Our lock proves the life of this machine's workers only; one that joins from afar has none.
+    const ours = info.bootId === this.ports.clock.bootId
+    const proof = event === 'join' && ours ? await liveness.hold(null) : null
     if (event === 'leave') beats.forget(info.worker)
     return this.call({
       work: async (s) => {
@@ -248,6 +267,7 @@ class PostgresEngine implements Engine {
       before: (link) => nameTypes(link, this.q, this.catalog, wanted.splice(0)),
       work: (s) => amend(s, filter, change, actor, { ...bounds, wanted }),
       items: bounds.max,
+      long: true,
     })
   }
 
@@ -285,7 +305,7 @@ class PostgresEngine implements Engine {
   private async migrateOver(links: Links, dryRun: boolean, create: boolean): Promise<string[]> {
     const { schema } = this
     try {
-      return await links.use((link) => migrateStore(link, { schema, name: links.name, dryRun, create }))
+      return await links.use((link) => migrateStore(link, { schema, name: links.name, dryRun, create }), true)
     } catch (error) {
       throw translated(error, links.name)
     }
@@ -305,14 +325,14 @@ class PostgresEngine implements Engine {
     const { links } = this.use()
     try {
       return await links.use(async (link) => {
-        const begin = () => link.say('begin isolation level repeatable read read only')
+        const begin = () => link.begin('isolation level repeatable read read only')
         const [, row] = await link.all([begin, () => enter(link, this.q)])
         const { nowUs, settings } = row as { nowUs: number; settings: number }
         await this.catalog.validFor(settings, link)
         const answer = await work(this.session(link, nowUs, false))
         await link.say('commit')
         return answer
-      })
+      }, true)
     } catch (error) {
       throw translated(error, links.name)
     }
@@ -349,16 +369,6 @@ class PostgresEngine implements Engine {
 
 /** How often an extension comes again for a row that somebody else has locked: some 100 ms. */
 const extendLooks = 20
-
-/** The stored answer of an earlier call with this request name, or a new one that is stored with it. */
-async function answered<T>(s: Session, request: string | null, work: () => Promise<T>): Promise<T> {
-  if (request === null) return work()
-  const [kept] = await s.run<{ answer: string }>(s.q.answerOf, [request, s.now])
-  if (kept) return JSON.parse(kept.answer) as T
-  const answer = await work()
-  await keep(s, request, answer)
-  return answer
-}
 
 async function settleWithin(s: Session, verdicts: readonly Verdict[]): Promise<Outcome[]> {
   const outcomes = await settle(s, verdicts)

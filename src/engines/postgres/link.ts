@@ -29,9 +29,21 @@ export interface LinksOptions {
   connectionsMax?: number | undefined
   /** How long a server may take to accept a connection, ms; default 3000. */
   connectMs?: number | undefined
-  /** How long a statement may take, ms; default 30 000. A connection that is silent so long counts as lost. */
+  /** How long a list or a full count may take, ms; default 30 000. A connection that is silent so long is lost. */
   statementMs?: number | undefined
+  /** The same for every other statement, which touches few rows and waits for no lock longer than 2 s; default 5000. */
+  silentMs?: number | undefined
 }
+
+const connectMsDefault = 3000
+const statementMsDefault = 30_000
+const silentMsDefault = 5000
+
+/** No scans of whole tables, whatever the planner believes of a table it has never looked at; nobody waits for long. */
+const settingsOf = ({ statementMs = statementMsDefault }: LinksOptions): string[] => [
+  ...['enable_seqscan = off', 'enable_bitmapscan = off', 'jit = off', 'lock_timeout = 2000'],
+  ...[`statement_timeout = ${statementMs}`, 'idle_in_transaction_session_timeout = 60000'],
+]
 
 const big = 20
 /** Whole numbers up to 2^53 come as numbers; everything else as the driver has it. */
@@ -49,36 +61,46 @@ export async function driver(): Promise<typeof import('pg').default> {
   }
 }
 
+interface LinkOptions {
+  /** Several statements may be under way at once. */
+  pipelined: boolean
+  /** Statements may be prepared by name. */
+  named: boolean
+  /** Settings that are not the session's: each transaction begins with them. */
+  settings?: readonly string[]
+}
+
 /** One connection, or a caller's client. */
 export class Link {
-  /** True while several statements may be under way at once. */
-  readonly #pipelined: boolean
-  readonly #named: boolean
+  /** How long a statement may be silent, ms; undefined: as long as the connection says. */
+  silentMs: number | undefined
 
   constructor(
     readonly executor: Executor,
-    options: { pipelined: boolean; named: boolean },
-  ) {
-    this.#pipelined = options.pipelined
-    this.#named = options.named
-  }
+    private readonly options: LinkOptions,
+  ) {}
 
   /** Runs a statement; the answer's rows as objects. */
   async run<Row = unknown>(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
     const { name, text } = statement
-    const config = this.#named ? { name, text, values, types } : { text, values, types }
-    return (await this.executor.query(config)).rows as Row[]
+    const config = { text, values, types, query_timeout: this.silentMs }
+    return (await this.executor.query(this.options.named ? { ...config, name } : config)).rows as Row[]
   }
 
   /** Runs text without parameters, perhaps several statements; answers the last command. */
   async say(text: string): Promise<string> {
-    const answer = await this.executor.query({ text })
+    const answer = await this.executor.query({ text, query_timeout: this.silentMs })
     return (Array.isArray(answer) ? answer.at(-1) : answer).command ?? ''
+  }
+
+  begin(mode = ''): Promise<string> {
+    const { settings = [] } = this.options
+    return this.say([`begin ${mode}`, ...settings.map((setting) => `set local ${setting}`)].join('; '))
   }
 
   /** Runs statements that don't need each other's answers: in one trip where the connection can. */
   async all(steps: readonly (() => Promise<unknown>)[]): Promise<unknown[]> {
-    if (this.#pipelined) {
+    if (this.options.pipelined) {
       const answers = await Promise.allSettled(steps.map((step) => step()))
       // The first failure is the cause; those behind it only say that the transaction is over.
       const failed = answers.find((answer) => answer.status === 'rejected')
@@ -144,9 +166,11 @@ export class Links {
     this.name = name
   }
 
-  /** Hands out a connection for `work` alone; one that failed is not used again. */
-  async use<T>(work: (link: Link) => Promise<T>): Promise<T> {
+  /** Hands out a connection for `work` alone; one that failed is not used again. `long`: it may be silent for long. */
+  async use<T>(work: (link: Link) => Promise<T>, long = false): Promise<T> {
     const held = await this.#take()
+    const { silentMs = silentMsDefault } = this.options
+    held.link.silentMs = long ? undefined : silentMs
     try {
       const answer = await work(held.link)
       this.#giveBack(held)
@@ -155,7 +179,10 @@ export class Links {
       // What stays open after an error of ours is rolled back by whoever began it.
       if (isLost(error) || !(await this.#rolledBack(held.link))) {
         held.alive = false
+        this.shakenAtMs = this.clock.monotonicMs()
         this.#drop(held)
+        // They went the same way, and may be as silent as this one.
+        for (const idle of this.#idle.splice(0)) this.#drop(idle)
       } else this.#giveBack(held)
       throw error
     }
@@ -167,6 +194,7 @@ export class Links {
       throw translated(error, this.name)
     })
     kept.hold(false)
+    kept.link.silentMs = this.options.silentMs ?? silentMsDefault
     return kept
   }
 
@@ -245,7 +273,7 @@ export class Links {
   /** One of the caller's pool, given back after every use; what its owner set on it stays as it is. */
   async #borrow(pool: ClientPool): Promise<Held> {
     const client = await pool.connect()
-    let link = new Link(client, { pipelined: false, named: this.#greeted && this.sessions })
+    let link = new Link(client, { pipelined: false, named: false, settings: settingsOf(this.options) })
     const made: Held = { link, alive: true, hold() {}, end() {} }
     const ended = () => {
       made.alive = false
@@ -257,8 +285,8 @@ export class Links {
       client.release(!made.alive)
     }
     try {
-      if (!this.#greeted) await this.#greet(link, client)
-      if (this.sessions) link = new Link(client, { pipelined: false, named: true })
+      if (!this.#greeted) await this.#greet(client)
+      if (this.sessions) link = new Link(client, { pipelined: false, named: true, settings: settingsOf(this.options) })
       return Object.assign(made, { link })
     } catch (error) {
       made.alive = false
@@ -269,12 +297,13 @@ export class Links {
 
   async #dial(url: string, lost: () => void): Promise<Held> {
     const { Client } = await driver()
-    const { connectMs = 3000, statementMs = 30_000 } = this.options
+    const { connectMs = connectMsDefault, statementMs = statementMsDefault } = this.options
     const config: ClientConfig & { pipeline: boolean } = {
       ...('pool' in this.source ? optionsOf(this.source.pool) : { connectionString: url }),
       connectionTimeoutMillis: connectMs,
       query_timeout: statementMs + 2000,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
       application_name: 'piecework',
       pipeline: true,
     }
@@ -296,13 +325,12 @@ export class Links {
     client.on('end', ended)
     try {
       await client.connect()
-      // No scans of whole tables, whatever the planner believes of a table it has never looked at.
-      const settings = ['enable_seqscan = off', 'enable_bitmapscan = off', 'jit = off', 'lock_timeout = 2000']
-      settings.push(`statement_timeout = ${statementMs}`, 'idle_in_transaction_session_timeout = 60000')
-      await made.link.say(settings.map((setting) => `set ${setting}`).join('; '))
-      await this.#greet(made.link, client)
-      // Behind a pooler a name may meet another session's statement.
-      if (!this.sessions) made.link = new Link(client, { pipelined: true, named: false })
+      await this.#greet(client)
+      const settings = settingsOf(this.options)
+      if (this.sessions) await made.link.say(settings.map((setting) => `set ${setting}`).join('; '))
+      // Behind a pooler a name may meet another session's statement, a setting goes to whoever is next on that
+      // session, and what comes before an answer may reach another session.
+      else made.link = new Link(client, { pipelined: false, named: false, settings })
       return made
     } catch (error) {
       made.end()
@@ -311,9 +339,10 @@ export class Links {
   }
 
   /** Refuses a server that only reads; finds out whether we speak to the server itself or to a pooler. */
-  async #greet(link: Link, client: object): Promise<void> {
+  async #greet(client: Executor): Promise<void> {
     const text = `select pg_backend_pid() as pid, current_setting('transaction_read_only') as reads`
-    const [row] = await link.run<{ pid: number; reads: string }>({ name: 'pw greet', text })
+    const { rows } = await client.query({ text, query_timeout: this.options.connectMs ?? connectMsDefault })
+    const [row] = rows as { pid: number; reads: string }[]
     if (row?.reads === 'on') {
       throw Object.assign(new Error('the server only reads'), { code: '25006' })
     }

@@ -43,6 +43,7 @@ export class SessionLiveness implements Liveness {
   readonly #missing = new Map<string, { looks: number; atMs: number }>()
   #own: string | null = null
   #keeper: Promise<Held> | null = null
+  #ownMissing = 0
   #dropped = false
 
   constructor(
@@ -65,6 +66,7 @@ export class SessionLiveness implements Liveness {
   }
 
   dead({ ids, proofs, held, upMs }: Look): { ids: number[]; againMs: number | null } {
+    this.#lookAfterOwn(held)
     const now = this.clock.monotonicMs()
     const calm = upMs >= calmMs && now - this.links.shakenAtMs >= calmMs
     const missing = new Set(proofs.filter((proof) => !held.includes(proof) && !this.#proofs.has(proof)))
@@ -83,6 +85,17 @@ export class SessionLiveness implements Liveness {
     this.#dropped = true
     this.#proofs.clear()
     void this.#keeper?.then((keeper) => keeper.end()).catch(() => {})
+  }
+
+  /** A session that ended without a word to us, as behind a proxy: it locks again before others look a third time. */
+  #lookAfterOwn(held: readonly string[]): void {
+    const missing = this.#own !== null && this.#keeper !== null && !held.includes(this.#own)
+    // Once may be a look from before we had locked.
+    this.#ownMissing = missing ? this.#ownMissing + 1 : 0
+    if (this.#ownMissing < 2) return
+    this.#ownMissing = 0
+    void this.#keeper?.then((keeper) => keeper.end()).catch(() => {})
+    void this.#again()
   }
 
   async #start(): Promise<void> {

@@ -212,7 +212,7 @@ create view piecework.tasks as
     sql: `
 create table piecework.token (
   id text collate "C" primary key,
-  name text not null,
+  name text collate "C" not null,
   hash text not null,
   scopes text not null,
   queues text not null,

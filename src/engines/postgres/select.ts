@@ -1,4 +1,4 @@
-// Lists on PostgreSQL: tasks, histories, queues, batches, workers and audit rows, a page at a time, in one snapshot.
+// Lists on PostgreSQL: tasks, histories, queues, batches, workers, tokens, audit rows; by the page, in one snapshot.
 import type { Filter, Kind, Page } from '../../engine/contract.js'
 import { type BatchWhole, noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
@@ -18,7 +18,8 @@ import {
   whole,
   workerRecord,
 } from '../shown.js'
-import { batchOf } from './configure.js'
+import { batchOf, tokens } from './configure.js'
+import { limits } from './limits.js'
 import { proof } from './measure.js'
 import { asWas, clean, type Session } from './session.js'
 import { heldText } from './statements.js'
@@ -39,6 +40,10 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
+    case 'limit':
+      return whole((await limits(s)).filter(isNamed(filter)))
+    case 'token':
+      return whole((await tokens(s)).filter(isNamed(filter)))
     case 'proof':
       return whole(await proof(s))
     case 'audit':

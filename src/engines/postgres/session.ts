@@ -3,9 +3,11 @@ import type { ErrorText } from '../../engine/contract.js'
 import { assert } from '../../ground/assert.js'
 import type { Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
+import type { LimitState } from '../../task/limiter.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
 import { type Changes, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
+import { worthNoting } from '../limits.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -34,6 +36,8 @@ export class Session extends Ledger {
   private readonly lists = new Map<Statement, unknown[][]>()
   private readonly singles: { statement: Statement; values: readonly unknown[] }[] = []
   private readonly names = new Map<number, string>()
+  /** States of the limits that this transaction has locked. */
+  readonly limitStates = new Map<number, LimitState>()
 
   constructor(
     readonly link: Link,
@@ -139,6 +143,16 @@ export class Session extends Ledger {
     row.mixed = 1
   }
 
+  /** What this transaction added to a figure of a type. */
+  added(type: number, figure: number): number {
+    return this.tally.get(type)?.[figure] ?? 0
+  }
+
+  /** No lower place than before, but room. */
+  wakeTypes(types: Iterable<number>): void {
+    for (const type of types) this.readied(type, Number.POSITIVE_INFINITY)
+  }
+
   /** Notes that a task of a type is claimable from `place` on. */
   readied(type: number, place: number): void {
     this.woken.set(type, Math.min(place, this.woken.get(type) ?? place))
@@ -187,6 +201,11 @@ export class Session extends Ledger {
     this.tally.clear()
     this.batches.clear()
     const sends: [Statement, unknown[][]][] = []
+    for (const [id, note] of this.notes) {
+      const limit = this.catalog.limitById(id)
+      if (limit && worthNoting(limit, note)) sends.push([q.addLimitNote, [id, JSON.stringify(note)] as never])
+    }
+    this.notes.clear()
     if (tally.length > 0) sends.push([q.addTally, columnsOf(tally)])
     if (progress.length > 0) sends.push([q.addProgress, columnsOf(progress)])
     return sends

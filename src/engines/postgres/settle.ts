@@ -1,7 +1,7 @@
 // Ends deliveries on PostgreSQL: acks in one fenced delete, all else decided on locked rows; and what follows from it.
 import type { Held, Verdict } from '../../engine/contract.js'
 import type { Outcome } from '../../task/lifecycle.js'
-import { endDelivery, freed, gone, keepEnd } from '../endings.js'
+import { acked, endDelivery, freed, gone, keepEnd } from '../endings.js'
 import type { End, HeldRow } from '../ledger.js'
 import { cancelAsked, code, parseReceipt, type Receipt, stateOf } from '../receipt.js'
 import { taken } from './errors.js'
@@ -38,15 +38,19 @@ async function ackAll(
 ): Promise<Outcome[]> {
   const known = receipts.filter((receipt) => receipt !== null)
   const columns = [known.map(({ id }) => id), known.map(({ fence }) => fence), known.map(({ nonce }) => nonce)]
-  type Acked = Pick<HeldRow, 'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'flags'>
-  const acked = new Map((await s.run<Acked>(s.q.ack, columns)).map((row) => [row.id, row]))
+  type Acked = Pick<
+    HeldRow,
+    'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt' | 'flags'
+  >
+  const rows = new Map((await s.run<Acked>(s.q.ack, columns)).map((row) => [row.id, row]))
   return receipts.map((receipt, i) => {
-    const row = receipt && acked.get(receipt.id)
+    const row = receipt && rows.get(receipt.id)
     if (!row) return stale(s, receipt)
     s.count('ack', row.type, stateOf(row), null)
     s.countBatch(row.batch, 'done')
     // A first delivery acked under its lease has no history to remove.
     if (row.number > 1 || row.state !== code.leased) s.add(s.q.dropHistory, row.id)
+    acked(s, row.queue, s.now - (row.claimedAt ?? s.now))
     freed(s, row)
     keepEnd(s, row, endOf(verdicts[i] as Verdict))
     return 'done'
@@ -80,6 +84,7 @@ function settleOne(s: Session, verdict: Verdict, receipt: Receipt | null, rows: 
   if (verdict.do === 'ack') {
     s.count('ack', row.type, stateOf(row), null)
     s.countBatch(row.batch, 'done')
+    acked(s, row.queue, s.now - (row.claimedAt ?? s.now))
     gone(s, row, endOf(verdict))
     return 'done'
   }

@@ -40,7 +40,7 @@ export const newColumns = {
   ...{ dedupKey: 'text', flags: 'smallint', enqueuedAt: 'bigint', headers: 'text', payload: 'text' },
 }
 
-/** How many tasks a claim may take: up to the first suspect, a task with two deaths, and that one alone. */
+/** How many tasks a claim need look at: up to the first suspect, a task with two deaths, and that one alone. */
 const room = (ofTypes: string, max: string) => `room as materialized (
     select case when not exists (select from piecework.task where ${ofTypes} and state = 3 and deaths >= 2)
       then ${max}::bigint
@@ -51,11 +51,15 @@ const room = (ofTypes: string, max: string) => `room as materialized (
 
 // `= any(array(…))` and not a join: the planner takes 10 ids for granted and walks the primary key, where a join with
 // a limit it does not know made it hash the whole table.
-const take = (heads: string) => `update piecework.task task set state = 4, wakeAt = $1, number = number + 1,
+const take = `update piecework.task task set state = 4, wakeAt = $1, number = number + 1,
     spent = spent + 1, fence = greatest(fence + 1, $2), worker = me.id, claimedAt = $3,
     nonce = ('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint
-  from me where task.id = any(array(select id from ${heads}))
+  from me where task.id = any(array(select id from numbered where suspects = 0 or n = 1))
   returning ${claimed}`
+// Of what was locked, in its order, all before the first suspect, or that one alone. `room` is not enough: it counts
+// tasks that others hold by now, or that lie below the mark, and as many behind the suspect took their part.
+const numbered = `numbered as (select id, row_number() over () as n,
+    count(*) filter (where deaths >= 2) over (rows unbounded preceding) as suspects from heads)`
 const me = 'me as materialized (select id from piecework.worker where name = $4 for key share)'
 
 const texts = {
@@ -98,7 +102,8 @@ const texts = {
   ack: `delete from piecework.task task
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
-    returning task.id, ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'flags'], 'task.')}`,
+    returning task.id,
+      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt', 'flags'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -151,9 +156,9 @@ const texts = {
   lengthenLeases: 'update piecework.task set wakeAt = $1 where state = 4 and wakeAt < $1',
 
   claim: `with ${me}, ${room('type = ($5::int[])[1]', '$7')},
-    heads as materialized (select id from piecework.task where type = ($5::int[])[1] and state = 3
-      and place >= ($6::bigint[])[1] order by place, id limit (select n from room) for update skip locked)
-    ${take('heads')}`,
+    heads as materialized (select id, deaths from piecework.task where type = ($5::int[])[1] and state = 3
+      and place >= ($6::bigint[])[1] order by place, id limit (select n from room) for update skip locked),
+    ${numbered} ${take}`,
   // Heads are chosen without locks first: locking up to the maximum of every type would hide rows nobody takes.
   claimMany: `with ${me}, ${room('type = any($5::int[])', '$7')},
     found as materialized (select head.id, head.place
@@ -161,9 +166,10 @@ const texts = {
         where task.type = want.type and state = 3 and task.place >= want.mark
           order by place, id limit $7::bigint + 32) head
       order by head.place, head.id limit $7::bigint + 32),
-    heads as materialized (select task.id from found join piecework.task task on task.id = found.id where task.state = 3
-      order by found.place, found.id limit (select n from room) for update of task skip locked)
-    ${take('heads')}`,
+    heads as materialized (select task.id, task.deaths from found join piecework.task task on task.id = found.id
+      where task.state = 3
+      order by found.place, found.id limit (select n from room) for update of task skip locked),
+    ${numbered} ${take}`,
   claimedAgain: `select ${claimed} from piecework.task task where id = any($1::bigint[]) and state = 4`,
   // Which of these queues have ready tasks, and when the next one is due: all that those who wait ask together.
   poll: `select format, settings, piecework.now_us() as "nowUs",
@@ -246,7 +252,7 @@ const texts = {
   membersOf: `select member.batch, member.identity, member.task from piecework.member member
     join unnest($1::int[], $2::text[]) as given(batch, identity) using (batch, identity)`,
 
-  workerByName: 'select id, proof from piecework.worker where name = $1',
+  anyReady: 'select from piecework.task where type = any($1::int[]) and state = 3 limit 1',
   workerNames: 'select id, name from piecework.worker where id = any($1)',
   workers: `select ${named(['id', 'name', 'host', 'pid', 'bootId', 'proof', 'queues', 'concurrency'])},
     ${named(['busy', 'prefetched', 'aliveAt'])} from piecework.worker order by name`,
@@ -256,7 +262,7 @@ const texts = {
     proof = excluded.proof, queues = excluded.queues, concurrency = excluded.concurrency, busy = excluded.busy,
     prefetched = excluded.prefetched, aliveAt = excluded.aliveAt`,
   meet: `insert into piecework.worker (name, host, pid, bootId, queues, concurrency, busy, prefetched, aliveAt)
-    values ($1, '', 0, '', '[]', 0, 0, 0, $2) on conflict (name) do nothing`,
+    values ($1, '', 0, '', '[]', 0, 0, 0, $2) on conflict (name) do nothing returning id`,
   // A beat that tells nothing new is written seldom: 200 idle workers must not keep the disk busy.
   beat: `with given as (select * from unnest($1::text[], $2::int[], $3::int[]) as given(name, busy, prefetched)),
     written as (update piecework.worker worker set busy = given.busy, prefetched = given.prefetched,
@@ -273,10 +279,33 @@ const texts = {
   answerOf: 'select answer from piecework.answer where request = $1 and endsAt > $2',
   addAnswer: `insert into piecework.answer as kept (request, answer, endsAt) values ($1, $2, $3)
     on conflict (request) do update set answer = excluded.answer, endsAt = excluded.endsAt where kept.endsAt <= $4
-    returning request`,
+    or kept.answer = $5 returning request`,
   setAnswer: 'update piecework.answer set answer = $2 where request = $1',
   pruneAnswers: `delete from piecework.answer where request in (
     select request from piecework.answer where endsAt <= $1 limit 10000 for update skip locked)`,
+  limits: 'select id, name, queue, settings from piecework.limits order by name, id',
+  addLimit: `insert into piecework.limits (name, settings, state) values ($1, $2, '{}')
+    on conflict (name) do update set settings = excluded.settings`,
+  addOwnLimit: `insert into piecework.limits (queue, settings, state) values ($1, '{}', '{}')
+    on conflict (queue) do nothing`,
+  setLimit: 'update piecework.limits set settings = $1 where id = $2',
+  dropLimit: 'delete from piecework.limits where id = $1',
+  limitState: 'select state from piecework.limits where id = $1',
+  // Whoever has a limit has it until the commit: nobody waits for it with tasks locked, so nobody can wait in a circle.
+  lockLimits: 'select id, state from piecework.limits where id = any($1) order by id for update skip locked',
+  setLimitState: 'update piecework.limits set state = $1 where id = $2',
+  addLimitNote: 'insert into piecework.limit_note (limitId, note) values ($1, $2)',
+  takeLimitNotes: 'delete from piecework.limit_note where limitId = any($1) returning limitId as "limitId", note',
+  leasedUnder: `select given.id, sum(type.leased + coalesce(moved.leased, 0))::bigint as leased
+    from unnest($1::int[], $2::int[]) as given(id, type) join piecework.type type on type.id = given.type
+    left join (select type, sum(leased) as leased from piecework.tally where type = any($2::int[]) group by type) moved
+      on moved.type = given.type
+    group by given.id`,
+  tokens: `select ${named(['id', 'name', 'hash', 'scopes', 'queues', 'createdAt', 'expiresAt'])} from piecework.token
+    order by name, createdAt, id`,
+  addToken: `insert into piecework.token (id, name, hash, scopes, queues, createdAt, expiresAt)
+    values ($1, $2, $3, $4, $5, $6, $7)`,
+  dropToken: 'delete from piecework.token where id = $1',
   addAudit: 'insert into piecework.audit (at, actor, action, subject, details) values ($1, $2, $3, $4, $5)',
 
   // Everything a sweep must know to see that it has nothing to do.

@@ -34,7 +34,8 @@ export async function migrateStore(link: Link, options: MigrateOptions): Promise
   }
   const missing = stepsAfter(found, schema)
   if (dryRun || missing.length === 0) return missing
-  await link.say(`begin; set local lock_timeout = ${migratingMs}`)
+  await link.begin()
+  await link.say(`set local lock_timeout = ${migratingMs}`)
   await link.run({ name: '', text: 'select pg_advisory_xact_lock($1::int, 1)' }, [lockClassOf(schema)])
   // Whoever had the lock before us may have done it.
   const steps = stepsAfter(await formatOf(link, schema), schema)

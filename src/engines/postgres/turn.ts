@@ -18,6 +18,8 @@ export interface Call<T> {
   promoted?: ((answer: T, ids: ReadonlySet<number>, s: Session) => T) | undefined
   /** True when the call may be sent twice: its answer is stored with it. */
   repeatable?: boolean | undefined
+  /** It may take as long as a list or a full count. */
+  long?: boolean | undefined
   /** How many tasks it touches at most. */
   items?: number | undefined
   /** Says of an answer that a crash of the server may take it back: then no commit waits for its disk. */
@@ -115,6 +117,7 @@ export class Turn {
   private async transact(entries: Entry[]): Promise<void> {
     let culprit: Entry | null = null
     let committing = false
+    const long = entries.some((entry) => entry.long)
     try {
       await this.ports.links.use(async (link) => {
         for (const entry of entries) {
@@ -139,7 +142,7 @@ export class Turn {
         const done = entries.splice(0, answers.length)
         if (entries.length > 0) this.pending.unshift(...entries.splice(0))
         await this.answer(link, s, done, answers)
-      })
+      }, long)
     } catch (error) {
       await this.failed(entries, culprit, committing, error)
     }
@@ -147,7 +150,7 @@ export class Turn {
 
   private async begin(link: Link): Promise<Session> {
     const { q, catalog, random, schema } = this.ports
-    const [, row] = await link.all([() => link.say('begin'), () => enter(link, q)])
+    const [, row] = await link.all([() => link.begin(), () => enter(link, q)])
     const { nowUs, settings } = row as { nowUs: number; settings: number }
     await catalog.validFor(settings, link)
     return new Session(link, q, catalog, random, schema, nowUs)

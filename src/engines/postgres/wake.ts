@@ -31,6 +31,8 @@ export class Wake {
   #waitMs = pollMsMin
   #last: { atMs: number; answer: Polled; queues: ReadonlySet<string> } | null = null
   #closed = false
+  /** Queues whose ready tasks nobody may claim, until an instant of the monotonic clock or somebody tells more. */
+  readonly #held = new Map<string, number>()
   readonly #toTell = new Set<string>()
   #toldAtMs = Number.NEGATIVE_INFINITY
   #telling: Timer | null = null
@@ -84,16 +86,29 @@ export class Wake {
     return { nextDueMs: nextDueMs === null ? null : Math.ceil(nextDueMs) }
   }
 
+  /** A claim found these queues paused or under a limit: until `ms` or a wake-up, ready tasks there are no work. */
+  hold(queues: readonly string[], ms: number | null): void {
+    for (const queue of queues) this.#held.set(queue, this.clock.monotonicMs() + (ms ?? pollMs))
+  }
+
   close(): void {
     this.#closed = true
     this.#poll?.cancel()
     this.#telling?.cancel()
     for (const waiter of [...this.#waiters]) waiter.end(false)
-    if (this.#ear !== null && this.#ear !== 'starting') this.#ear.end()
+    this.#deafen()
+  }
+
+  /** Ends the session that listens; the next wait begins another one. */
+  #deafen(): void {
+    if (this.#ear === null || this.#ear === 'starting') return
+    this.#ear.end()
+    this.#ear = null
   }
 
   #hear(queues: ReadonlySet<string>): void {
     this.#last = null
+    for (const queue of queues) this.#held.delete(queue)
     for (const waiter of [...this.#waiters]) if (waiter.queues.some((queue) => queues.has(queue))) waiter.end(true)
   }
 
@@ -120,11 +135,16 @@ export class Wake {
     if (queues.size > 0) {
       const atMs = this.clock.monotonicMs()
       const ask = (link: Link) => link.run<Polled>(this.q.poll, [[...queues]])
-      const [answer] = await this.links.use(ask).catch(() => [])
-      if (answer && answer.ready.length > 0) {
+      const [answer] = await this.links.use(ask).catch(() => {
+        // What is silent for statements may be so for notifications, and would stay so unnoticed.
+        this.#deafen()
+        return []
+      })
+      const free = answer?.ready.filter((queue) => (this.#held.get(queue) ?? 0) <= atMs) ?? []
+      if (free.length > 0) {
         this.#waitMs = pollMsMin
-        this.#hear(new Set(answer.ready))
-      } else if (answer) this.#last = { atMs, answer, queues }
+        this.#hear(new Set(free))
+      } else if (answer?.ready.length === 0) this.#last = { atMs, answer, queues }
     }
     this.#poll = null
     if (this.#waiters.size > 0) this.#plan()

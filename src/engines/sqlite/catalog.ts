@@ -1,4 +1,5 @@
 // The names of queues, types and batches as this connection knows them, and how new ones are made.
+import type { LimitRow } from '../limits.js'
 import type { QueueRow } from '../named.js'
 import { Names, type TypeRow } from '../names.js'
 import type { Statements } from './statements.js'
@@ -15,7 +16,7 @@ export class Catalog extends Names {
 
   validFor(settings: number): void {
     if (settings === this.settings) return
-    this.keep(this.q.queues.all() as QueueRow[], this.q.types.all() as TypeRow[])
+    this.keep(this.q.queues.all() as QueueRow[], this.q.types.all() as TypeRow[], this.q.limits.all() as LimitRow[])
     this.settings = settings
   }
 
@@ -61,6 +62,12 @@ export class Catalog extends Names {
     this.q.setType.run(row.pausedAt, row.id)
     this.changed = true
     this.keepType(row)
+  }
+
+  /** After a change of this transaction to the limits. */
+  reloadLimits(): void {
+    this.keepLimits(this.q.limits.all() as LimitRow[])
+    this.changed = true
   }
 
   /** Notes that the type's tasks are no longer claimed in the order they became due. */

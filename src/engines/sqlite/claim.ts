@@ -1,7 +1,9 @@
 // Hands out the ready tasks with the lowest places under a new lease.
-import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
+import type { Blocker, ClaimAsk, Claimed, Want } from '../../engine/contract.js'
 import { answerKeepMs } from '../../task/limits.js'
+import { figureAt } from '../ledger.js'
 import { keepsResult, receiptText } from '../receipt.js'
+import { allowance, charge } from './limits.js'
 import type { ClaimedRow } from './rows.js'
 import type { Session } from './session.js'
 import { nextDueMs, sweepDue } from './sweep.js'
@@ -17,10 +19,11 @@ export function claim(s: Session, ask: ClaimAsk): Claimed {
   const again = kept && stillLeased(s, JSON.parse(kept.answer) as Claimed)
   if (again && again.deliveries.length > 0) return again
   sweepDue(s, 200)
-  const blockedBy: Blocker[] = []
-  const deliveries: ClaimedTask[] = []
-  for (const want of ask.wants) claimWant(s, ask, want, deliveries, blockedBy)
-  const answer = { deliveries, nextDueMs: deliveries.length > 0 ? null : nextDueMs(s), blockedBy }
+  const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
+  const { deliveries } = answer
+  let roomMs: number | null = null
+  for (const want of ask.wants) roomMs = sooner(roomMs, claimWant(s, ask, want, answer))
+  if (deliveries.length === 0) answer.nextDueMs = sooner(nextDueMs(s), roomMs)
   // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
   if (ask.requestId !== null && deliveries.length > 0) {
     s.q.addAnswer.run(requestName(ask), JSON.stringify(answer), s.now + answerKeepMs)
@@ -37,32 +40,48 @@ const keptAnswer = (s: Session, ask: ClaimAsk) =>
  */
 export function nothingToClaim(s: Session, ask: ClaimAsk): Claimed | null {
   const next = nextDueMs(s)
+  let roomMs: number | null = null
   if (next === 0 || keptAnswer(s, ask)) return null
   const blockedBy: Blocker[] = []
   for (const want of ask.wants) {
     const queue = s.catalog.queue(want.queue)
     if (!queue || want.max <= 0) continue
     if (queue.pausedAt !== null) blockedBy.push({ queue: want.queue, by: 'pause' })
-    else if (claimable(s, queue.id, want.types).some((type) => readyNow(s, type) > 0)) return null
+    else if (claimable(s, queue.id, want.types).some((type) => readyNow(s, type) > 0)) {
+      const room = allowance(s, queue.id)
+      if (room === null || room.free > 0) return null
+      blockedBy.push({ queue: want.queue, by: room.by })
+      roomMs = sooner(roomMs, room.againMs)
+    }
   }
-  return { deliveries: [], nextDueMs: next, blockedBy }
+  return { deliveries: [], nextDueMs: sooner(next, roomMs), blockedBy }
 }
 
-function claimWant(s: Session, ask: ClaimAsk, want: Want, deliveries: ClaimedTask[], blockedBy: Blocker[]): void {
+/** Of two spans of time, null being endless, the shorter one. */
+const sooner = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : Math.min(a, b))
+
+/** Adds what this want gets to the answer; answers when time alone makes room for more, null when it does not. */
+function claimWant(s: Session, ask: ClaimAsk, want: Want, { deliveries, blockedBy }: Claimed): number | null {
   const queue = s.catalog.queue(want.queue)
-  if (!queue || want.max <= 0) return
+  if (!queue || want.max <= 0) return null
   if (queue.pausedAt !== null) {
     blockedBy.push({ queue: want.queue, by: 'pause' })
-    return
+    return null
   }
   const types = claimable(s, queue.id, want.types)
-  if (types.length === 0) return
-  const max = beforeSuspect(s, types, want.max)
+  if (types.length === 0) return null
+  const room = allowance(s, queue.id)
+  if (room && room.free <= 0) {
+    blockedBy.push({ queue: want.queue, by: room.by })
+    return room.againMs
+  }
+  const max = beforeSuspect(s, types, Math.min(want.max, room?.free ?? want.max))
   const policy = s.catalog.policyOf(queue.id)
   const { wallShift } = s
   const leaseMs = ask.leaseMs ?? policy.leaseMs
   const rows = s.q.heads(types.length).all(...headsParams(types, max)) as ClaimedRow[]
-  if (rows.length === 0) return
+  if (rows.length === 0) return null
+  charge(s, queue.id, rows.length)
   // One nonce for all: whoever knows one of these receipts was given the others too.
   const nonce = Math.floor(s.random() * nonceMax)
   // Who got nothing leaves no trace, not even of who asked.
@@ -89,11 +108,13 @@ function claimWant(s: Session, ask: ClaimAsk, want: Want, deliveries: ClaimedTas
       waitedMs: s.now - dueAt,
       leaseMs,
       timeoutMs: policy.timeoutMs,
+      limited: room?.limited ?? false,
       payload,
       headers,
       keepsResult: policy.resultKeepMs > 0 || (flags & keepsResult) > 0,
     })
   }
+  return null
 }
 
 /** How many tasks to take so that a suspect, a task with two deaths, is taken alone and only when it is the head. */
@@ -126,7 +147,7 @@ function claimable(s: Session, queue: number, names: readonly string[] | null): 
 }
 
 const readyNow = (s: Session, type: number): number =>
-  (s.q.readyOf.get(type) as { ready: number }).ready + s.addedReady(type)
+  (s.q.readyOf.get(type) as { ready: number }).ready + s.added(type, figureAt.ready)
 
 /** With the length of its first part, so that no two pairs of texts are one. */
 const requestName = ({ worker, requestId }: ClaimAsk) => `claim ${worker.length} ${worker} ${requestId}`

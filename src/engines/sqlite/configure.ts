@@ -2,6 +2,7 @@
 import type { Kind, NewTask, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
 import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
+import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
@@ -19,6 +20,8 @@ import {
   typeNamed,
 } from '../named.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
+import { audit } from './audit.js'
+import { configureLimit, ensureOwnLimit } from './limits.js'
 import type { Session } from './session.js'
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
@@ -26,12 +29,9 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
   if (kind === 'batch')
     return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
+  if (kind === 'limit') return { ...configureLimit(s, name, patch, actor) }
   if (kind === 'token') return { ...configureToken(s, name, patch as TokenPatch | null, actor) }
   throw cannotConfigure(kind, patch)
-}
-
-export function audit(s: Session, actor: string, action: string, subject: string, details: Patch): void {
-  s.q.addAudit.run(Math.round(s.clock.wallMs()), actor, action, subject, JSON.stringify(details))
 }
 
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
@@ -43,6 +43,9 @@ function configureQueue(s: Session, name: string, patch: Patch, actor: string): 
   if (changesOrder(before, row)) refuseReorder(before, row, patch, s.q.keyedOf.get(row.id) !== undefined)
   if (difference !== null) {
     s.catalog.setQueue(row)
+    refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)
+    ensureOwnLimit(s, row)
+    s.wakeTypes([...s.catalog.typesOf(row.id)].map((type) => type.id))
     audit(s, actor, 'configure queue', name, difference)
   }
   return queueRecord(row, s.wallShift)

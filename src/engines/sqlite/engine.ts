@@ -38,6 +38,7 @@ import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
 import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
+import { allowance } from './limits.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
 import { placeOf } from './place.js'
@@ -46,10 +47,11 @@ import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { clockFits, connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
-import { nothingDue, rewall, sweep, wallMoved } from './sweep.js'
+import { nothingDue, sweep } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
+import { rewall, wallMoved } from './wall.js'
 import { beat, findDead, join, leave, oldBeat } from './workers.js'
 
 export interface SqliteOptions extends StoreOptions {
@@ -84,8 +86,6 @@ class SqliteEngine implements Engine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
-  /** Wall clock minus engine clock when tasks due on the wall clock were last looked at. */
-  private wallShift: number | null = null
 
   constructor(
     /** The name it was asked for by; once it is open, the file that this leads to. */
@@ -122,7 +122,6 @@ class SqliteEngine implements Engine {
   async close(): Promise<void> {
     const { opened } = this
     this.opened = null
-    this.wallShift = null
     this.opening = null
     if (!opened) return
     await opened.turn.settled()
@@ -218,7 +217,7 @@ class SqliteEngine implements Engine {
     if (growth) warn(growth)
     const { workers, jumped, rest } = this.read((s) => ({
       workers: s.q.workers.all() as WorkerRow[],
-      jumped: wallMoved(s, this.wallShift),
+      jumped: wallMoved(s),
       rest: nothingDue(s),
     }))
     const dead = findDead(workers, session.clock.bootId, liveness)
@@ -229,7 +228,6 @@ class SqliteEngine implements Engine {
     const swept = await this.write((s) => {
       s.wakeUp()
       if (jumped) rewall(s)
-      if (jumped) this.wallShift = s.wallShift
       const ids = dead.map((row) => row.id)
       return sweep(s, max, ids, crash)
     }, never)
@@ -374,7 +372,8 @@ function hasReady(s: Session, queues: readonly string[]): boolean {
     const queue = s.catalog.queue(name)
     if (!queue) return false
     for (const type of s.catalog.typesOf(queue.id)) {
-      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return true
+      // What a limit holds back is no work yet: whoever waits is told when there is room.
+      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return (allowance(s, queue.id)?.free ?? 1) > 0
     }
     return false
   })

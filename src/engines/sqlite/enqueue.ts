@@ -9,6 +9,7 @@ import type { HeldRow } from '../ledger.js'
 import { batchSealed } from '../named.js'
 import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
+import { wallShiftNow } from './wall.js'
 
 export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
   const answers: Enqueued[] = []
@@ -75,7 +76,7 @@ export function follow(s: Session, batch: number, text: string): void {
 }
 
 function insert(s: Session, task: NewTask, id: number, queue: number, type: number, batch: number | null): State {
-  const wallShift = task.dueAt === undefined ? 0 : s.wallShift
+  const wallShift = task.dueAt === undefined ? 0 : wallShiftNow(s)
   const from = arrivalOf(task, s.now, wallShift, s.catalog.policyOf(queue).headStartMs)
   if (from.priority !== 0) s.catalog.mix(type)
   s.q.insert.run(

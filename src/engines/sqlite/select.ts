@@ -22,6 +22,7 @@ import {
   workerRecord,
 } from '../shown.js'
 import { tokens } from './configure.js'
+import { limits } from './limits.js'
 import type { Session } from './session.js'
 
 export function select(s: Session, kind: Kind, filter: Filter, cursor: string | null): Page {
@@ -40,6 +41,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       return whole(
         (s.q.workers.all() as WorkerRow[]).filter(isNamed(filter)).map((row) => workerRecord(row, s.wallShift)),
       )
+    case 'limit':
+      return whole(limits(s).filter(isNamed(filter)))
     case 'token':
       return whole(tokens(s).filter(isNamed(filter)))
     case 'proof':

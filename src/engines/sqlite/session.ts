@@ -7,10 +7,11 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LifeEvent, State } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type End, figureAt, type HeldRow, Ledger, type Replacement } from '../ledger.js'
+import { type Changes, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
 import { follow } from './enqueue.js'
+import { LimitStates, takeIn } from './limits.js'
 import { format } from './schema.js'
 import { prepareAll, type Statements } from './statements.js'
 import { asleepNow, type ClockRow, engineUs, reserveUs, sleepNoticedMs } from './time.js'
@@ -28,11 +29,14 @@ const extendedWithinMs = 1000
 export class Session extends Ledger {
   readonly q: Statements
   readonly catalog: Catalog
+  readonly limits: LimitStates
   /** Instant of this transaction on the engine's clock: whole ms, and whole µs for ids and fences. */
   now = 0
   nowUs = 0
   /** True when this transaction claimed tasks; their claims are synced soon. */
   claimed = false
+  /** Wall clock minus engine clock when all tasks due on the wall clock were reckoned; null: nobody knows. */
+  wallSeen: number | null = null
   private row: StoreRow | null = null
   private lastId = 0
   /** True when this transaction moved the reservation: it must be synced before any number of it gets out. */
@@ -49,6 +53,7 @@ export class Session extends Ledger {
     super()
     this.q = prepareAll(db)
     this.catalog = new Catalog(this.q)
+    this.limits = new LimitStates(this.q)
   }
 
   /** Takes the write lock; throws SQLITE_BUSY when somebody else has it. */
@@ -86,6 +91,7 @@ export class Session extends Ledger {
     this.nowUs = engineUs(this.clock, row)
     this.now = Math.floor(this.nowUs / 1000)
     this.claimed = false
+    this.limits.forget()
     this.reserved = this.nowUs > row.reservedUs - reserveUs / 2
     this.catalog.validFor(row.settings)
   }
@@ -117,9 +123,12 @@ export class Session extends Ledger {
     this.row = null
     this.tally.clear()
     this.batches.clear()
+    this.notes.clear()
     this.lanes.clear()
     this.woken.clear()
     this.catalog.forget()
+    // What was reckoned anew is undone.
+    this.wallSeen = null
     if (this.db.inTransaction) this.q.rollback.run()
   }
 
@@ -255,13 +264,26 @@ export class Session extends Ledger {
     return promoted
   }
 
-  /** Ready tasks of a type that this transaction added and has not written to the figures yet. */
-  addedReady(type: number): number {
-    return this.tally.get(type)?.[figureAt.ready] ?? 0
+  /** What this transaction added to a figure of a type and has not written yet. */
+  added(type: number, figure: number): number {
+    return this.tally.get(type)?.[figure] ?? 0
+  }
+
+  wakeTypes(types: Iterable<number>): void {
+    for (const type of types) this.woken.add(type)
+  }
+
+  /** Takes what was noted under limits into their states. */
+  takeNotes(): void {
+    if (this.notes.size === 0) return
+    takeIn(this, this.notes)
+    this.notes.clear()
   }
 
   private flushFigures(): void {
     this.flushBatches()
+    this.takeNotes()
+    this.limits.write()
     for (const [type, deltas] of this.tally) this.q.count.run(...deltas, type)
     this.tally.clear()
   }

@@ -46,7 +46,7 @@ export const sql = {
   // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
   ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
     and number = 1 and key is null and batch is null and dedupKey is null and flags & 8 = 0`,
-  acked: `select type, state, number, key, batch, dedupKey, flags from piecework_task
+  acked: `select type, state, number, key, batch, dedupKey, claimedAt, flags from piecework_task
     where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
@@ -150,6 +150,14 @@ export const sql = {
     select 1 from piecework_dedup where endsAt is not null and endsAt <= ? union all
     select 1 from piecework_result where endsAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
+  limits: 'select id, name, queue, settings from piecework_limit order by name, id',
+  addLimit: "insert into piecework_limit (name, queue, settings, state) values (?, ?, ?, '{}')",
+  setLimit: 'update piecework_limit set settings = ? where id = ?',
+  dropLimit: 'delete from piecework_limit where id = ?',
+  limitState: 'select state from piecework_limit where id = ?',
+  setLimitState: 'update piecework_limit set state = ? where id = ?',
+  leasedOf: `select coalesce(sum(leased), 0) as n from piecework_type
+    where id in (select value from json_each(?))`,
   tokens: 'select * from piecework_token order by name, createdAt, id',
   addToken: `insert into piecework_token (id, name, hash, scopes, queues, createdAt, expiresAt)
     values (?, ?, ?, ?, ?, ?, ?)`,

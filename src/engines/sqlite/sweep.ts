@@ -4,6 +4,7 @@ import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { moveOn } from './move.js'
 import type { Session } from './session.js'
+import { wallShiftNow } from './wall.js'
 
 /**
  * The whole sweep. `dead` are the workers (ids) found dead before this transaction; `crash` says that they died
@@ -38,7 +39,7 @@ export function sweepDue(s: Session, max: number): { matured: number; expired: n
 
 function ripe(s: Session, row: HeldRow): boolean {
   const { wallAt } = s.q.wallOf.get(row.id) as { wallAt: number | null }
-  const early = wallAt === null ? 0 : wallAt - s.clock.wallMs()
+  const early = wallAt === null ? 0 : wallAt - wallShiftNow(s) - s.now
   // The wall clock was set back: it decides for an instant that was given on it.
   if (early > 0) s.q.setWake.run(s.now + Math.ceil(early), row.id)
   else mature(s, row)
@@ -51,25 +52,6 @@ function bury(s: Session, worker: number, crash: boolean): number {
   for (const row of rows) if (giveUp(s, row, 'die', crash) !== 'cancelled') moveOn(s, row)
   s.q.leave.run(worker)
   return rows.length
-}
-
-/** Jumps of the wall clock below this are left to the next look at each task that was due on it. */
-const jumpNoticedMs = 500
-
-/**
- * True when tasks are due on the wall clock and it moved since they were looked at, when `seen` was the wall clock
- * minus the engine's; null: nobody looked since the store was opened.
- */
-export function wallMoved(s: Session, seen: number | null): boolean {
-  const movedMs = seen === null ? Number.POSITIVE_INFINITY : Math.abs(s.wallShift - seen)
-  return movedMs > jumpNoticedMs && s.q.wallTasks.get() !== undefined
-}
-
-/** After a jump of the wall clock: gives tasks with a wall-clock instant the engine instant it now means. */
-export function rewall(s: Session): void {
-  for (const { id, wallAt } of s.q.wallTasks.all() as { id: number; wallAt: number }[]) {
-    s.q.setWake.run(Math.round(wallAt - s.wallShift), id)
-  }
 }
 
 /** Milliseconds until the next scheduled task is due or the next lease ends; null when there is neither. */

@@ -146,7 +146,6 @@ const figureRoutes: readonly Route[] = [
   later('GET', '/v1/doctor', 'What is wrong and what to do'),
   later('GET', '/v1/explain/{id}', 'Why a task waits'),
   later('GET', '/v1/autoscale/{q}', 'How many workers a queue wants'),
-  ...named('/v1/limits/{name}', 'limit'),
   ...named('/v1/schedules/{name}', 'schedule'),
   { ...operate, path: '/metrics', summary: 'Figures for Prometheus', answers: { 200: 'text/plain' }, handle: metrics },
   {

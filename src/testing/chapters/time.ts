@@ -71,5 +71,20 @@ export const wallChapter: Chapter = {
       await t.sweep()
       assert.equal(await t.state(id), 'ready')
     },
+
+    'dueAt is kept by a wall clock that was wrong for less time than between two sweeps': async (t) => {
+      const dueAt = (await t.wallMs()) + 10_000
+      const [id] = await t.add({ dueAt })
+      await t.sweep()
+      t.store.jumpWall(-hour)
+      const [late] = await t.add({ dueAt })
+      t.store.jumpWall(hour)
+      await t.advance(10_000)
+      t.store.jumpWall(-hour)
+      assert.deepEqual(await t.claim(), [])
+      t.store.jumpWall(hour)
+      await t.sweep()
+      assert.deepEqual([await t.state(id), await t.state(late)], ['ready', 'ready'])
+    },
   },
 }

@@ -9,13 +9,19 @@ interface Trouble {
   process: string | null
 }
 
-const ofStore: readonly FaultKind[] = ['slow', 'busy', 'fail', 'full', 'sleep']
-const ofLine: readonly FaultKind[] = ['lose', 'twice', 'starve', 'late', 'pause']
+/** What disturbs the store and thereby everybody, and what disturbs one process. */
+const disturbing: { store: readonly FaultKind[]; line: readonly FaultKind[] } = {
+  store: ['slow', 'busy', 'fail', 'full', 'sleep'],
+  line: ['lose', 'twice', 'starve', 'late', 'pause'],
+}
 /** What a fault started may still be under way for so long after it: calls given up, backoffs. */
 const afterMs = 3000
 
 export class Calm {
   private readonly troubles: Trouble[] = []
+
+  /** Of the faults that disturb what the law is about; all, when it does not say. */
+  constructor(private readonly kinds = disturbing) {}
 
   /** Takes an event in; objects to nothing. */
   see(event: SimEvent): [] {
@@ -26,9 +32,9 @@ export class Calm {
   private strike({ kind, ms, size }: Fault, from: number, hits: string): void {
     const late = kind === 'starve' || kind === 'late' || kind === 'slow' ? size : 0
     const to = from + ms + late + afterMs
-    if (ofStore.includes(kind)) this.troubles.push({ from, to, process: null })
+    if (this.kinds.store.includes(kind)) this.troubles.push({ from, to, process: null })
     // What strikes the line of a process strikes the one that takes its place, too.
-    if (ofLine.includes(kind)) this.troubles.push({ from, to, process: slotOf(hits) })
+    if (this.kinds.line.includes(kind)) this.troubles.push({ from, to, process: slotOf(hits) })
   }
 
   /** True when no fault touched this process (null: any process) or the store between the two instants. */

@@ -2,6 +2,7 @@
 import type { SimEvent } from '../events.js'
 import type { Plan } from '../plan.js'
 import type { Law, Violation } from './law.js'
+import { back } from './laws/back.js'
 import { budget } from './laws/budget.js'
 import { clockLaw } from './laws/clock.js'
 import { counters } from './laws/counters.js'
@@ -9,6 +10,7 @@ import { dedup } from './laws/dedup.js'
 import { finish, kept } from './laws/ends.js'
 import { holder, keptLease } from './laws/holder.js'
 import { keys } from './laws/keys.js'
+import { limit } from './laws/limit.js'
 import { numbers } from './laws/numbers.js'
 import { keepsPlace, places } from './laws/places.js'
 import { lapsed, newest } from './laws/receipts.js'
@@ -20,7 +22,7 @@ import { World } from './world.js'
 
 export const laws: readonly Law[] = [
   ...[kept, synced, holder, keptLease, newest, lapsed, numbers, budget, suspects, dedup, places, keepsPlace, keys],
-  ...[counters, repeats, stops, clockLaw, finish],
+  ...[limit, counters, repeats, stops, back, clockLaw, finish],
 ]
 
 export interface Judgement {

@@ -79,7 +79,9 @@ function* placed({ what, after, life, now }: Change, headStartMs: number): Itera
 function readyFor({ asked }: Call, world: World): Row[] {
   const { types } = asked as Extract<Call['asked'], { verb: 'claim' }>
   const mine = [...world.rows('ready')].filter(({ type }) => types?.includes(type) ?? true)
-  return mine.sort((a, b) => a.place - b.place || Number(a.id) - Number(b.id))
+  // What the limit of the queue leaves room for.
+  const room = (world.plan.policy.concurrencyMax ?? Number.POSITIVE_INFINITY) - [...world.rows('leased')].length
+  return mine.sort((a, b) => a.place - b.place || Number(a.id) - Number(b.id)).slice(0, Math.max(0, room))
 }
 
 /** A suspect goes out alone, and only from the head. */
