@@ -14,8 +14,8 @@ rows.work((row) => {
   if (typeof row !== 'number') throw new Bury(`${row} is no number`)
 })
 reports.work(async ({ about }) => {
-  const { total, done, dead } = await pw.batch(about).stats()
-  console.log(`${about}: ${done} of ${total} done, ${dead} dead`)
+  const stats = await pw.batch(about).stats()
+  console.log(`${about}: ${stats?.done} of ${stats?.total} done, ${stats?.dead} dead`)
 })
 
 const { total, done, dead, cancelled } = await batch.done()

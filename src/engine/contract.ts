@@ -55,7 +55,8 @@ export interface Swept {
   expired: number; died: number; matured: number; promoted: number; folded: number; nextMs: number | null
 }
 
-export type Patch = Record<string, unknown> // queue: { code, operator, unset, paused }; batch: { sealed, info, followUp: NewTask }
+/** queue: { code, operator, unset, paused }; batch: { sealed, info, followUp: NewTask } */
+export type Patch = Record<string, unknown>
 /** `proof`: every figure beside a full count, in one snapshot (P12). */
 export type Kind =
   | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'token' | 'type' | 'task' | 'result' | 'history' | 'worker'

@@ -53,6 +53,6 @@ function refuseOther(s: Ledger, row: HeldRow, task: NewTask): void {
   const differs = type !== wanted ? `type "${wanted}"` : (task.key ?? null) !== row.key ? `key "${task.key}"` : null
   if (differs === null) return
   const there = type !== wanted ? `type "${type}"` : row.key === null ? 'no key' : `key "${row.key}"`
-  const text = `A task of ${differs} cannot replace task ${row.id} under dedup key "${task.dedupKey}", which has ${there}.`
+  const text = `A task of ${differs} cannot replace task ${row.id} of dedup key "${task.dedupKey}", which has ${there}.`
   throw new PieceworkError('PW_DUPLICATE_DIFFERS', text, { id: String(row.id), dedupKey: task.dedupKey })
 }

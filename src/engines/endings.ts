@@ -165,7 +165,7 @@ export function gone(s: Ledger, row: HeldRow, end: End = { outcome: 'cancelled',
 }
 
 /** How long the end of this task is kept, ms; 0: not at all. */
-export const keepMsOf = (s: Ledger, { queue, flags }: Pick<HeldRow, 'queue' | 'flags'>): number =>
+const keepMsOf = (s: Ledger, { queue, flags }: Pick<HeldRow, 'queue' | 'flags'>): number =>
   Math.max(s.catalog.policyOf(queue).resultKeepMs, flags & keepsResult ? answerKeepMs : 0)
 
 export function keepEnd(s: Ledger, row: Pick<HeldRow, 'id' | 'type' | 'queue' | 'flags'>, end: End): void {

@@ -1,4 +1,4 @@
-// What follows a batch: the task that is kept with it, and the place that this task has in another batch from the start.
+// What follows a batch: the task that is kept with it, and the place that this has in another batch from the start.
 import type { NewTask } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 

@@ -26,7 +26,7 @@ export class DeadLettersClient implements DeadLetters {
   readonly #queue: () => Promise<string>
   readonly #definition: () => Definition
 
-  /** `queue` answers the queue's name, or rejects with what the queue was refused for; then ask for its `definition`. */
+  /** `queue` answers the queue's name, or rejects with what it was refused for; then ask for its `definition`. */
   constructor(connection: Connection, queue: () => Promise<string>, definition: () => Definition) {
     this.#connection = connection
     this.#queue = queue

@@ -85,8 +85,8 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
   /**
    * Enqueues and waits for the end: resolves with what the handler returned, which is kept for at least ten minutes.
-   * Throws PW_TASK_DEAD with the last error, PW_CANCELLED, PW_WAIT_TIMEOUT after `waitMs` (default: none); the task then
-   * goes on. PW_RESULT_LOST.
+   * Throws PW_TASK_DEAD with the last error, PW_CANCELLED, PW_RESULT_LOST, and PW_WAIT_TIMEOUT after `waitMs` (default:
+   * none); the task then goes on.
    */
   enqueueAndWait(payload: In, options?: WaitableOptions): Promise<unknown>
   /** The task of an enqueue that is made later, as `onDone` of a batch does; what is wrong with it surfaces there. */
@@ -181,7 +181,7 @@ export interface DeadLetters<Payload = unknown> {
   get(id: string): Promise<(DeadLetter<Payload> & { history: PastDelivery[] }) | null>
   /** The kinds of errors behind them, the most frequent first: 4 812 tasks, 3 distinct errors. */
   groups(filter?: DeadFilter): Promise<ErrorGroup[]>
-  /** Gives one another payload, which the queue's schema checks; redrive it then. PW_TASK_NOT_DEAD, PW_PAYLOAD_INVALID. */
+  /** Gives one another payload, which the schema checks; redrive it then. PW_TASK_NOT_DEAD, PW_PAYLOAD_INVALID. */
   edit(id: string, payload: unknown): Promise<void>
   /** Makes them ready again with a new budget; at a rate, or a few first. PW_FILTER_MISSING, PW_TASK_NOT_DEAD. */
   redrive(filter: DeadFilter | { all: true }, options?: RedriveOptions): Promise<Redriven>

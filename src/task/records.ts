@@ -42,7 +42,7 @@ export interface ResultRecord {
   queue: string
   type: string
   outcome: 'done' | 'cancelled' | 'dead'
-  /** JSON: what its handler returned (empty text: JSON could not hold it), or of a dead task what is said of its end. */
+  /** JSON: what its handler returned (empty text: JSON could not hold it); of a dead task what is said of its end. */
   result: string | null
   endedAt: number
 }

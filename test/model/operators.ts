@@ -129,7 +129,7 @@ function refusal(m: Model, batch: ModelBatch, place: ModelBatch | null, task: Ne
   return null
 }
 
-/** Its figures and identities go, its tasks stay; what would have followed never comes. False: there is no such batch. */
+/** Its figures and identities go, its tasks stay; what would have followed never comes. False: no such batch. */
 export function forget(m: Model, name: string): boolean {
   const batch = m.batches.get(name)
   if (!batch) return false

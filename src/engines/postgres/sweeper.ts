@@ -119,7 +119,7 @@ export class Sweeper {
     })
   }
 
-  /** Ends the batches that have nothing open any more: each settle appends its figures, so none knows to be the last. */
+  /** Ends the batches that have nothing open: each settle appends its figures, so none knows to be the last. */
   private finish(): Promise<number> {
     return this.ports.turn.run({ work: finishBatches })
   }

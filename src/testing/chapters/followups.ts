@@ -1,4 +1,4 @@
-// Conformance: what follows a batch is enqueued once, when it has finished, and keeps the batch it is in from finishing.
+// Conformance: what follows a batch is enqueued once, when that has finished, and keeps the batch it is in open.
 import assert from 'node:assert/strict'
 import { type Chapter, like, refused, type Trial } from '../trial.js'
 
