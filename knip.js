@@ -12,6 +12,8 @@ export default {
     'test/**/*.slow.ts',
   ],
   project: ['{src,test,bench,examples,scripts}/**/*.{ts,js}'],
+  // Of Debian's package, for `npm run test:slow -- pooler`.
+  ignoreBinaries: ['pgbouncer'],
   // A type that a signature in its own file names is exported for the reader of that signature.
   ignoreExportsUsedInFile: { interface: true, type: true },
   // Tests and examples import what was built; knip looks at the source behind it.

@@ -20,6 +20,9 @@ export interface RunOf {
   name: string | null
   /** --new: this COMMAND's own batch is forgotten with its tasks; those of others are left alone. */
   anew: boolean
+  keepOrder: boolean
+  /** With --keep-order: how many tasks, the first included, may be ready, leased or between two deliveries. */
+  ahead: number
   policy: PolicyPatch
 }
 
@@ -30,6 +33,8 @@ export interface RunInfo {
   format?: Format
   /** The highest item number given out, where that is more than the number of items. */
   numbered?: number
+  /** True when its tasks share a key: then outputs can be kept in order, and stay so until the batch is forgotten. */
+  ordered?: boolean
 }
 
 /** A readable prefix, and a hash of COMMAND's words and the input's path. */
@@ -45,6 +50,12 @@ function defaultName(words: readonly string[], input: string): string {
 export async function readBatch(store: Store, name: string): Promise<BatchRecord | null> {
   const page = await store.engine.select('batch', { name }, null)
   return (page.items[0] as BatchRecord | undefined) ?? null
+}
+
+/** The ids of open tasks of a batch above `after`, the lowest first, a few at a time: they come with their payloads. */
+export async function openIdsOf({ engine }: Store, batch: string, after: string | null): Promise<string[]> {
+  const states = ['scheduled', 'waiting', 'ready', 'leased'] as const
+  return (await engine.select('task', { batch, states, limit: 8 }, after)).items.map((row) => row.id as string)
 }
 
 /** All batches of the store, the oldest first. */
@@ -65,10 +76,26 @@ export async function prepareBatch(store: Store, run: RunOf): Promise<BatchRecor
   if (run.anew) {
     if (there !== null) await forget(store, name)
   } else if (there === null && run.name === null && run.input !== '-') await refuseOther(store, run)
+  const ordered = isOrdered(run.anew ? null : there, run)
+  const policy = ordered ? { ...run.policy, perKey: { width: run.ahead } } : run.policy
   // Declared past the library: a run with other options is meant, and no reason for a warning.
-  await connection.engine().configure('queue', name, { code: run.policy }, connection.actor)
-  const info: RunInfo = { command: run.words, input: run.input, format: run.format }
+  await connection.engine().configure('queue', name, { code: policy }, connection.actor)
+  const info: RunInfo = { command: run.words, input: run.input, format: run.format, ordered }
   return (await engine.configure('batch', name, { info }, connection.actor)) as unknown as BatchRecord
+}
+
+/** Whether the batch is one that keeps its order; throws PW_BATCH_UNORDERED where tasks are left that cannot. */
+function isOrdered(there: BatchRecord | null, { keepOrder }: RunOf): boolean {
+  if (there === null) return keepOrder
+  if ((there.info as RunInfo).ordered === true) return true
+  const left = openIn(there) + there.dead
+  if (!keepOrder || left === 0) return keepOrder
+  throw new PieceworkError(
+    'PW_BATCH_UNORDERED',
+    `Batch ${there.name} was begun without --keep-order and has ${left} open and dead items. ` +
+      `Without -k it goes on; to be rid of it: ${removalOf(there).join(', ')}.`,
+    { batch: there.name, left },
+  )
 }
 
 /** The same file with work left under other words, and no batch of these: beginning one could do everything twice. */

@@ -2,11 +2,11 @@
 
 import { PieceworkError } from '../ground/errors.js'
 import { policyInForce } from '../queue/policy.js'
-import type { Worker, WorkerOptions } from '../queue/seam.js'
+import type { Parked, Worker, WorkerOptions } from '../queue/seam.js'
 import { Bury, type Delivery, type Handler, Release } from '../task/handler.js'
 import { errorBytesMax } from '../task/limits.js'
 import type { Ended, Running } from './child.js'
-import { numberHeader, refusedHeader } from './feed.js'
+import { numberHeader, orderKey, refusedHeader } from './feed.js'
 import { itemText } from './fields.js'
 import type { Gate } from './gate.js'
 import type { Failure } from './halt.js'
@@ -24,10 +24,12 @@ export interface Manner {
   by: 'place' | 'arg' | 'stdin'
   /** Where COMMAND was found; null when its first word holds a placeholder. */
   file: string | null
+  /** The longest run of one COMMAND; null for none, or when the queue's policy has it. */
+  timeoutMs: number | null
 }
 
 /** Starts a worker whose handler is COMMAND; it gets the text as it was enqueued: parsing rounds large numbers. */
-export function workWith(store: Store, queue: string, caller: Caller, options: WorkerOptions): Worker {
+export function workWith(store: Store, queue: string, caller: Caller, options: WorkerOptions, parked?: Parked): Worker {
   const { connection } = store
   const handler: Handler<unknown> = (payload, delivery) => caller.handle(payload as string, delivery)
   const worker = connection.startWorker({
@@ -38,6 +40,7 @@ export function workWith(store: Store, queue: string, caller: Caller, options: W
     decode: (_type, text) => text,
     prepared: policyInForce(connection, queue),
     options,
+    parked,
     stopped: () => connection.dismiss(worker),
   })
   connection.employ(worker)
@@ -91,9 +94,13 @@ export class Caller {
   async handle(payload: string, delivery: Delivery): Promise<void> {
     const { order } = this.results
     const number = Number(delivery.headers[numberHeader] ?? 0)
-    order.begin(delivery.id, number)
-    if (!(await this.gate.enter())) throw new Release()
+    order.begin(delivery.id)
+    if (!(await this.gate.enter())) {
+      order.away(delivery.id)
+      throw new Release()
+    }
     let told: Told
+    let written: boolean
     try {
       told = await this.#call(payload, delivery, number)
     } finally {
@@ -106,7 +113,7 @@ export class Caller {
       this.hears.ended({ error: error ?? '', alike: withoutItem(error ?? '', item) })
     }
     try {
-      await this.results.tell(told)
+      written = await this.results.tell(told, delivery.signal)
       if (verdict === 'ack') this.hears.ended(null)
     } catch (error) {
       this.hears.hopeless(error as PieceworkError)
@@ -115,6 +122,7 @@ export class Caller {
       told.ended?.stdout.drop()
     }
     if (delivery.signal.aborted) throw delivery.signal.reason
+    if (!written) throw new Release()
     decide(told)
   }
 
@@ -135,9 +143,9 @@ export class Caller {
     try {
       told.words = this.#words(item, structured ? payload : null, number, delivery.headers[refusedHeader])
       const running = await this.launch.start({ words: told.words, file, input, env: environmentOf(delivery) })
-      const ended = await this.#watched(running, delivery.signal)
+      const { ended, late } = await this.#watched(running, delivery.signal)
       if (input !== null) told.sent = Buffer.byteLength(input)
-      return { ...told, ended, ...verdictOf(ended, delivery.signal) }
+      return { ...told, ended, ...(late ? this.#late : verdictOf(ended, delivery.signal)) }
     } catch (error) {
       if (!(error instanceof PieceworkError)) throw error
       const { code, message } = error
@@ -154,14 +162,32 @@ export class Caller {
     return this.manner.by === 'arg' ? [...words, item] : words
   }
 
-  async #watched(running: Running, signal: AbortSignal): Promise<Ended> {
+  /** How a delivery ends whose COMMAND ran too long, whatever that said when it was told to end. */
+  get #late(): Pick<Told, 'verdict' | 'error' | 'code'> {
+    const error = `COMMAND ran longer than --timeout (${this.manner.timeoutMs} ms).`
+    return { verdict: 'retry', error, code: 'PW_TIMEOUT' }
+  }
+
+  /** Its end; `late`: because its time was over. Waiting, for a turn or for --per-second, is not part of that time. */
+  async #watched(running: Running, signal: AbortSignal): Promise<{ ended: Ended; late: boolean }> {
+    const { timeoutMs } = this.manner
     const end = () => running.stop(killMs)
+    let late = false
+    const timer =
+      timeoutMs === null
+        ? null
+        : this.launch.clock.after(timeoutMs, () => {
+            late = !signal.aborted && !this.#stopping
+            end()
+          })
     this.#running.add(running)
     signal.addEventListener('abort', end, { once: true })
     if (signal.aborted || this.#stopping) end()
     try {
-      return await running.ended
+      const ended = await running.ended
+      return { ended, late: late && ended.stopped }
     } finally {
+      timer?.cancel()
       this.#running.delete(running)
       signal.removeEventListener('abort', end)
     }
@@ -178,7 +204,7 @@ function environmentOf(delivery: Delivery): Record<string, string> {
     PIECEWORK_DELIVERY: String(delivery.number),
     PIECEWORK_DELIVERIES_MAX: delivery.deliveriesMax === null ? '' : String(delivery.deliveriesMax),
     PIECEWORK_FENCE: String(delivery.fence),
-    PIECEWORK_KEY: delivery.key ?? '',
+    PIECEWORK_KEY: delivery.key === orderKey ? '' : (delivery.key ?? ''),
   }
 }
 
@@ -186,6 +212,7 @@ function decide({ verdict, error, code, delivery, ended }: Told): void {
   const text = error ?? ''
   switch (verdict) {
     case 'ack':
+    case 'cancelled':
       return
     case 'bury':
       throw plain(new Bury(text), code)
@@ -208,7 +235,10 @@ const laterMs = (delivery: number) => Math.min(60_000, 500 * 2 ** Math.min(deliv
 function verdictOf(ended: Ended, { aborted, reason }: AbortSignal): Pick<Told, 'verdict' | 'error' | 'code'> {
   const { exit, signal, stopped, stderr } = ended
   // Whatever it said after it was told to end: nobody knows whether its work is whole.
-  if (stopped && aborted) return { verdict: 'retry', error: reason.message, code: reason.code }
+  if (stopped && aborted) {
+    const verdict = reason.code === 'PW_CANCELLED' ? 'cancelled' : 'retry'
+    return { verdict, error: reason.message, code: reason.code }
+  }
   if (stopped) return { verdict: 'release', error: 'ended by the run', code: null }
   if (exit === 0) return { verdict: 'ack', error: null, code: null }
   const how = signal === null ? `exit ${exit}` : `killed by ${signal}`

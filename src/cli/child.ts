@@ -1,6 +1,6 @@
 // Runs one COMMAND: no shell, its own process group, stdout kept whole, the end of stderr, TERM before KILL.
 import { spawn } from 'node:child_process'
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { Clock } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
@@ -161,6 +161,40 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
+/** Whether the file can be executed; null when there is none. */
+function executable(place: string): boolean | null {
+  try {
+    const isFile = statSync(place).isFile()
+    accessSync(place, constants.X_OK)
+    return isFile
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES' ? false : null
+  }
+}
+
+/** The place, unless it is a script whose first line names an interpreter that is not there, as a shell says it. */
+function withInterpreter(place: string, command: string): string {
+  const interpreter = /^#![ \t]*(\/[^\s\0]+)/.exec(firstLineOf(place))?.[1]
+  if (interpreter === undefined || statSync(interpreter, { throwIfNoEntry: false })?.isFile()) return place
+  const text = `${place} cannot be executed: its interpreter ${interpreter} does not exist.`
+  throw new PieceworkError('PW_COMMAND_REFUSED', text, { command, interpreter })
+}
+
+/** The beginning of a file, as far as the system looks for an interpreter; nothing when it may not be read. */
+function firstLineOf(place: string): string {
+  const bytes = Buffer.alloc(256)
+  try {
+    const fd = openSync(place, 'r')
+    try {
+      return bytes.toString('latin1', 0, readSync(fd, bytes)).split('\n', 1)[0] ?? ''
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return ''
+  }
+}
+
 /** Where COMMAND is; throws PW_COMMAND_MISSING (exit 127) or PW_COMMAND_REFUSED (exit 126) as a shell would. */
 export function lookUp(name: string, path: string = process.env.PATH ?? ''): string {
   const places = name.includes('/')
@@ -168,14 +202,9 @@ export function lookUp(name: string, path: string = process.env.PATH ?? ''): str
     : path.split(delimiter).map((folder) => join(folder === '' ? '.' : folder, name))
   let refused: string | null = null
   for (const place of places) {
-    try {
-      const isFile = statSync(place).isFile()
-      accessSync(place, constants.X_OK)
-      if (isFile) return place
-      refused ??= place
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EACCES') refused ??= place
-    }
+    const found = executable(place)
+    if (found === true) return withInterpreter(place, name)
+    if (found === false) refused ??= place
   }
   if (refused !== null) {
     throw new PieceworkError('PW_COMMAND_REFUSED', `${refused} cannot be executed.`, { command: name })

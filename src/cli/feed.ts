@@ -11,6 +11,8 @@ import type { Store } from './store.js'
 /** What a run notes beside a payload: the item's number, and why it cannot run. */
 export const numberHeader = 'piecework-number'
 export const refusedHeader = 'piecework-refused'
+/** The key that the tasks of an ordered batch share, so that the width of a key bounds what runs ahead of the first. */
+export const orderKey = 'piecework-order'
 
 /** Text of one chunk, in UTF-16 units. */
 const chunkTextMax = 1_048_576
@@ -27,6 +29,7 @@ export class Feed {
   readonly #mark: number
   /** True once this input turned out to differ from theirs, so that places in it are no numbers any more. */
   #shifted: boolean
+  readonly #key: string | undefined
   #chunk: NewTask[] = []
   #chunkFrom = 1
   #chunkText = 0
@@ -34,7 +37,8 @@ export class Feed {
   constructor(store: Store, batch: BatchRecord) {
     this.#store = store
     this.#batch = batch.name
-    const numbered = (batch.info as RunInfo).numbered ?? 0
+    const { numbered = 0, ordered } = batch.info as RunInfo
+    this.#key = ordered === true ? orderKey : undefined
     this.#mark = Math.max(numbered, batch.total)
     this.#shifted = numbered > 0
   }
@@ -73,7 +77,8 @@ export class Feed {
     const headers: Record<string, string> = { [numberHeader]: String(number) }
     if (refused !== null) headers[refusedHeader] = refused
     const identity = this.#identities.of(payload)
-    this.#chunk.push({ queue: this.#batch, payload, headers: JSON.stringify(headers), batch: this.#batch, identity })
+    const [queue, batch, key] = [this.#batch, this.#batch, this.#key]
+    this.#chunk.push({ queue, payload, headers: JSON.stringify(headers), batch, identity, key })
     this.#chunkText += payload.length
   }
 

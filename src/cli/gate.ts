@@ -8,7 +8,7 @@ export class Gate {
   readonly #closing = new AbortController()
   #inside = 0
   #nextAt = 0
-  readonly #queue: (() => void)[] = []
+  readonly #queue: ((enter: boolean) => void)[] = []
 
   /** `perSecond` null: as fast as they come. */
   constructor(clock: Clock, width: number, perSecond: number | null) {
@@ -21,7 +21,7 @@ export class Gate {
   async enter(): Promise<boolean> {
     const { signal } = this.#closing
     while (this.#inside >= this.#width && !signal.aborted) {
-      await new Promise<void>((resolve) => this.#queue.push(resolve))
+      if (!(await new Promise<boolean>((resolve) => this.#queue.push(resolve)))) return false
     }
     if (signal.aborted) return false
     this.#inside++
@@ -38,12 +38,17 @@ export class Gate {
 
   leave(): void {
     this.#inside--
-    this.#queue.shift()?.()
+    this.#queue.shift()?.(true)
+  }
+
+  /** Whoever waits now is turned away. */
+  turnAway(): void {
+    for (const wake of this.#queue.splice(0)) wake(false)
   }
 
   /** Whoever waits is turned away, and everybody after them. */
   close(): void {
     this.#closing.abort()
-    for (const wake of this.#queue.splice(0)) wake()
+    this.turnAway()
   }
 }

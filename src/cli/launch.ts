@@ -24,13 +24,13 @@ const launcherFile = fileURLToPath(new URL('./launcher.js', import.meta.url))
 
 /** Starts COMMANDs for one run or worker that runs so many at once. */
 export class Launch {
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #concurrency: number
   #launchers: Launcher[] = []
   #started = 0
 
   constructor(clock: Clock, concurrency: number) {
-    this.#clock = clock
+    this.clock = clock
     this.#concurrency = concurrency
   }
 
@@ -42,7 +42,7 @@ export class Launch {
     }
     const ready = this.#launchers.filter((launcher) => launcher.ready)
     const idlest = ready.reduce<Launcher | null>((best, one) => (best && best.load <= one.load ? best : one), null)
-    return idlest === null ? start(this.#clock, call) : idlest.start(call)
+    return idlest === null ? start(this.clock, call) : idlest.start(call)
   }
 
   /** Lets the launchers go; what they still run is ended. */

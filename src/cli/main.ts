@@ -12,6 +12,7 @@ import { migrateCommand } from './commands/migrate.js'
 import { planCommand } from './commands/plan.js'
 import { queueCommand } from './commands/queue.js'
 import { runCommand } from './commands/run.js'
+import { scheduleCommand } from './commands/schedule.js'
 import { serveCommand } from './commands/serve.js'
 import { statusCommand } from './commands/status.js'
 import { taskCommand } from './commands/task.js'
@@ -31,6 +32,7 @@ const commands = [
   taskCommand,
   deadCommand,
   batchCommand,
+  scheduleCommand,
   auditCommand,
   limitCommand,
   migrateCommand,

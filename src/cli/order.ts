@@ -1,43 +1,89 @@
-// Gives each COMMAND's output its turn: one at a time, and with --keep-order in the order of the items' numbers.
+// Gives each COMMAND's output its turn: one at a time, and with --keep-order in the order of the batch's tasks.
+import type { Clock, Timer } from '../ground/clock.js'
+import type { Parked } from '../queue/seam.js'
 
-interface Turn {
-  readonly number: number
-  state: 'running' | 'held' | 'away'
-  go: () => void
-}
+/** Reads the ids of a batch's open tasks above `after`, the lowest first, some at a time; none when there are none. */
+export type OpenAfter = (after: string | null) => Promise<string[]>
 
-/** Outputs in the order of their numbers, as far as the tasks are known here. */
-export class Order {
-  readonly #turns = new Map<string, Turn>()
-  readonly #heldMax: number
+/** How often it is looked for what became of an earlier task that does not run here. */
+const lookEveryMs = 100
+/** Ended tasks that are remembered before those that nobody asks about any more are forgotten. */
+const overMax = 1000
+
+/** True: write now. False: give the task back. */
+type Go = (write: boolean) => void
+
+/**
+ * An output waits until every earlier task of the batch has ended: those that run here, that come again later, and
+ * those that others hold. What waits is not acked, so that a crash loses no output.
+ */
+export class Order implements Parked {
+  readonly #clock: Clock
+  readonly #openAfter: OpenAfter | null
   #writing: Promise<unknown> = Promise.resolve()
-  #stopping = false
+  /** Tasks that run here, or whose output waits or is written. */
+  readonly #here = new Set<string>()
+  readonly #held = new Map<string, Go>()
+  /** Tasks that ended here and were not passed yet. */
+  readonly #over = new Set<string>()
+  /** Open tasks when they were last read, the lowest first; all up to `passed` have ended. */
+  #open: string[] = []
+  #passed: string | null = null
+  #looking = false
+  #again = false
+  #timer: Timer | null = null
+  #closed = false
+  #quiet = false
+  #returned = 0
+  #more: () => void = () => {}
 
-  /** `heldMax` outputs wait for one that is away at most; 0: nothing waits, outputs go as they come. */
-  constructor(heldMax: number) {
-    this.#heldMax = heldMax
+  /** `openAfter` null: nothing waits, outputs go as they come. */
+  constructor(clock: Clock, openAfter: OpenAfter | null) {
+    this.#clock = clock
+    this.#openAfter = openAfter
+  }
+
+  /** Outputs that wait for their turn. */
+  get count(): number {
+    return this.#held.size
+  }
+
+  onMore(listener: () => void): void {
+    this.#more = listener
+  }
+
+  /** How many outputs were given back because their turn would not have come. */
+  get returned(): number {
+    return this.#returned
   }
 
   /** A delivery of this task starts. */
-  begin(id: string, number: number): void {
-    if (this.#heldMax > 0) this.#turns.set(id, { number, state: 'running', go: () => {} })
+  begin(id: string): void {
+    if (this.#openAfter === null) return
+    this.#here.add(id)
+    this.#over.delete(id)
   }
 
-  /** Its delivery succeeded: `write` is called when its turn has come; resolves when that has ended. */
-  async deliver(id: string, write: () => Promise<void>): Promise<void> {
-    const turn = this.#turns.get(id)
-    if (turn) {
-      await new Promise<void>((resolve) => {
-        turn.state = 'held'
-        turn.go = resolve
-        this.#next()
-      })
-    }
-    try {
+  /**
+   * Its delivery succeeded: `write` is called when its turn has come. Resolves true when that has ended, false when the
+   * turn does not come while this run, or the delivery (`signal`), lives: then the task has to be given back.
+   */
+  async deliver(id: string, signal: AbortSignal, write: () => Promise<void>): Promise<boolean> {
+    if (this.#openAfter === null) {
       await this.alone(write)
-    } finally {
-      this.leave(id)
+      return true
     }
+    const turn = await this.#turn(id, signal)
+    try {
+      if (turn) {
+        await this.alone(write)
+        this.#over.add(id)
+      }
+    } finally {
+      this.#here.delete(id)
+      this.#look()
+    }
+    return turn
   }
 
   /** Calls `write` while no other output is being written, whatever the order; resolves when it has ended. */
@@ -47,42 +93,116 @@ export class Order {
     return written
   }
 
-  /** Its delivery failed; the task keeps its turn, because it may come back. */
+  /** Its delivery ended without an output; the task may come again, here or elsewhere. */
   away(id: string): void {
-    const turn = this.#turns.get(id)
-    if (!turn) return
-    turn.state = 'away'
-    this.#next()
+    if (this.#here.delete(id)) this.#look()
   }
 
-  /** The task has no output to come. */
+  /** The task is dead: no output of it comes. */
   leave(id: string): void {
-    if (this.#turns.delete(id)) this.#next()
+    if (this.#openAfter === null) return
+    this.#here.delete(id)
+    this.#over.add(id)
+    this.#look()
   }
 
-  /** Nothing that is away comes back any more. */
-  stop(): void {
-    this.#stopping = true
-    this.#next()
+  /** No task starts any more: what would wait for one that does not run here is given back. */
+  close(): void {
+    this.#closed = true
+    this.#look()
   }
 
-  #next(): void {
-    let held = 0
-    for (const turn of this.#turns.values()) if (turn.state === 'held') held++
+  /** While it is true nothing may wait, because something else waits until nothing runs. */
+  hush(quiet: boolean): void {
+    this.#quiet = quiet
+    this.#look()
+  }
+
+  #turn(id: string, signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const go: Go = (write) => {
+        this.#held.delete(id)
+        signal.removeEventListener('abort', lost)
+        resolve(write)
+      }
+      const lost = () => go(false)
+      if (signal.aborted) return resolve(false)
+      signal.addEventListener('abort', lost, { once: true })
+      this.#held.set(id, go)
+      this.#look()
+    })
+  }
+
+  /** Looks whose turn it is, one look at a time. */
+  #look(): void {
+    this.#again = true
+    if (!this.#looking && this.#openAfter !== null) void this.#looks()
+  }
+
+  async #looks(): Promise<void> {
+    this.#looking = true
+    while (this.#again) {
+      this.#again = false
+      await this.#next()
+    }
+    this.#looking = false
+  }
+
+  async #next(): Promise<void> {
+    const first = lowest(this.#held.keys())
+    if (first === null) return
+    const head = await this.#head()
+    if (head === undefined) return this.#later()
+    if (head === null || !isBelow(head, first)) return this.#held.get(first)?.(true)
+    if (!this.#here.has(head) && !this.#closed) {
+      // It may have ended elsewhere since it was read.
+      this.#open = []
+      if ((await this.#head()) !== head) return this.#look()
+      this.#later()
+    }
+    const hopeless = this.#closed && !this.#here.has(head)
+    if (hopeless || this.#quiet) this.#giveBack()
+    else this.#more()
+  }
+
+  /** The lowest open task that has not ended here; null when there is none, undefined when the store does not say. */
+  async #head(): Promise<string | null | undefined> {
     for (;;) {
-      const first = this.#first()
-      if (first === null) return
-      const [id, turn] = first
-      if (turn.state === 'held') return turn.go()
-      if (turn.state === 'running' || (held < this.#heldMax && !this.#stopping)) return
-      // It has been waited for long enough: its output comes when it comes.
-      this.#turns.delete(id)
+      for (let head = this.#open[0]; head !== undefined; head = this.#open[0]) {
+        if (!this.#over.delete(head)) return head
+        this.#passed = head
+        this.#open.shift()
+      }
+      try {
+        this.#open = (await this.#openAfter?.(this.#passed)) ?? []
+      } catch {
+        // Its troubles are told by those who work on it.
+        return undefined
+      }
+      const [first] = this.#open
+      if (first === undefined) return null
+      if (this.#over.size > overMax) for (const id of this.#over) if (isBelow(id, first)) this.#over.delete(id)
     }
   }
 
-  #first(): [string, Turn] | null {
-    let first: [string, Turn] | null = null
-    for (const entry of this.#turns) if (first === null || entry[1].number < first[1].number) first = entry
-    return first
+  #later(): void {
+    this.#timer?.cancel()
+    this.#timer = this.#clock.after(lookEveryMs, () => this.#look())
   }
+
+  #giveBack(): void {
+    for (const go of [...this.#held.values()]) {
+      this.#returned++
+      go(false)
+    }
+  }
+}
+
+/** Ids are whole numbers in decimal. */
+const isBelow = (id: string, other: string) => Number(id) < Number(other)
+
+function lowest(ids: Iterable<string>): string | null {
+  let first: string | null = null
+  for (const id of ids) if (first === null || isBelow(id, first)) first = id
+  return first
 }

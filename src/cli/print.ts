@@ -5,6 +5,8 @@ import { type ErrorCode, errorTable, PieceworkError } from '../ground/errors.js'
 export interface Output {
   /** True: one object, or NDJSON for lists. */
   readonly json: boolean
+  /** Notes what the command has changed, for when its results cannot be written: `2 tasks were stored`. */
+  did(what: string): void
   /** Writes one line of results; resolves when the other side can take more. */
   result(line: string): Promise<void>
   /** Writes one value as a line of JSON. */
@@ -14,9 +16,17 @@ export interface Output {
 }
 
 export function outputTo(json: boolean): Output {
-  const result = (line: string) => written(process.stdout, `${line}\n`)
+  let done = 'Nothing was changed by it.'
+  const result = (line: string) =>
+    written(process.stdout, `${line}\n`).catch((error: PieceworkError) => {
+      if (error.details.gone === true) throw error
+      throw new PieceworkError('PW_RESULTS_UNWRITTEN', `${error.message} ${done}`, {}, { cause: error })
+    })
   return {
     json,
+    did(what) {
+      done = `It did its work all the same: ${what}.`
+    },
     result,
     value: (value) => result(JSON.stringify(value)),
     say: (text) => void process.stderr.write(`${text}\n`),

@@ -1,17 +1,28 @@
 // Passes on what COMMANDs wrote: to stdout whole, to files, to the --joblog, to stderr, each delivery in one piece.
-import { appendFileSync, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  appendFileSync,
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { PieceworkError } from '../ground/errors.js'
 import type { Capture } from './capture.js'
 import type { Ended } from './child.js'
-import { Order } from './order.js'
+import type { Order } from './order.js'
 import { quoted } from './placeholders.js'
 import type { Output } from './print.js'
 import { written } from './print.js'
 import type { Progress } from './progress.js'
 
-export type VerdictWord = 'ack' | 'retry' | 'release' | 'bury'
+export type VerdictWord = 'ack' | 'retry' | 'release' | 'bury' | 'cancelled'
 
 /** One ended delivery, as far as output is concerned. */
 export interface Told {
@@ -31,14 +42,11 @@ export interface Told {
 }
 
 export interface ResultOptions {
-  keepOrder: boolean
   tag: boolean
   /** A folder for one folder a task; null for none. */
   folder: string | null
   log: string | null
   quiet: boolean
-  /** Outputs that may wait for an earlier one. */
-  heldMax: number
 }
 
 const logHead = 'Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n'
@@ -50,29 +58,27 @@ export class Results {
   readonly #output: Output
   readonly #progress: Progress
 
-  /** Throws PW_USAGE when a place for files cannot be written, before anything runs. */
-  constructor(options: ResultOptions, output: Output, progress: Progress) {
+  constructor(options: ResultOptions, output: Output, progress: Progress, order: Order) {
     this.#options = options
     this.#output = output
     this.#progress = progress
-    this.order = new Order(options.keepOrder ? options.heldMax : 0)
-    filed('--results', () => options.folder !== null && mkdirSync(options.folder, { recursive: true }))
-    filed('--joblog', () => {
-      if (options.log === null || (existsSync(options.log) && statSync(options.log).size > 0)) return
-      writeFileSync(options.log, logHead)
-    })
+    this.order = order
   }
 
-  /** Resolves when everything of this delivery is written; rejects with PW_OUTPUT_CLOSED when it cannot be. */
-  async tell(told: Told): Promise<void> {
+  /**
+   * Resolves true when everything of this delivery is written, false when the turn of its output does not come; rejects
+   * with PW_OUTPUT_CLOSED when it cannot be written. `signal` is that of the delivery.
+   */
+  async tell(told: Told, signal: AbortSignal): Promise<boolean> {
     const { ended } = told
     if (ended?.stdout.failure != null) {
       const text = `The output of the COMMAND cannot be kept until it is written: ${ended.stdout.failure}.`
       throw new PieceworkError('PW_OUTPUT_CLOSED', text, { task: told.id })
     }
     if (ended !== null) await this.#keep(told, ended)
-    if (told.verdict === 'ack') await this.order.deliver(told.id, () => this.#print(told))
-    else if (this.#output.json) await this.order.alone(() => this.#print(told))
+    if (told.verdict === 'ack') return this.order.deliver(told.id, signal, () => this.#print(told))
+    if (this.#output.json) await this.order.alone(() => this.#print(told))
+    return true
   }
 
   async #keep(told: Told, ended: Ended): Promise<void> {
@@ -122,6 +128,24 @@ export class Results {
     for await (const piece of ended.stdout.pieces()) appendFileSync(join(place, '.stdout'), piece)
     renameSync(join(place, '.stdout'), join(place, 'stdout'))
   }
+}
+
+/** Makes the places for files; throws PW_USAGE when one cannot be written, before anything is stored or runs. */
+export function makePlaces({ folder, log }: ResultOptions): void {
+  filed('--results', () => {
+    if (folder === null) return
+    mkdirSync(folder, { recursive: true })
+    accessSync(folder, constants.W_OK | constants.X_OK)
+  })
+  filed('--joblog', () => {
+    if (log === null) return
+    const fd = openSync(log, 'a')
+    try {
+      if (fstatSync(fd).size === 0) writeSync(fd, logHead)
+    } finally {
+      closeSync(fd)
+    }
+  })
 }
 
 function filed(option: string, make: () => unknown): void {

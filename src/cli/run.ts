@@ -3,14 +3,16 @@ import { PieceworkError } from '../ground/errors.js'
 import { openIn } from '../queue/batch.js'
 import type { Worker } from '../queue/seam.js'
 import type { BatchRecord } from '../task/records.js'
-import { prepareBatch, type RunOf, readBatch } from './batch.js'
+import { type Neighbour, thisProcess } from '../worker/alone.js'
+import { openIdsOf, prepareBatch, type RunOf, readBatch } from './batch.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Feed } from './feed.js'
 import { Gate } from './gate.js'
 import { type Failure, type Halt, Halting } from './halt.js'
 import type { Input } from './input.js'
 import { Launch } from './launch.js'
-import { errorText, exitOf, grouped, type Output, warningText } from './print.js'
+import { Order } from './order.js'
+import { counted, errorText, exitOf, grouped, type Output, warningText } from './print.js'
 import { Progress, type Standing, stderrScreen } from './progress.js'
 import { type Again, reportOf, summaryOf } from './report.js'
 import { type ResultOptions, Results } from './results.js'
@@ -22,7 +24,7 @@ export interface RunPlan {
   concurrency: number
   perSecond: number | null
   halt: Halt
-  results: Omit<ResultOptions, 'heldMax'>
+  results: ResultOptions
   retryDead: boolean
   again: Again
 }
@@ -70,7 +72,8 @@ class Session {
     const { clock } = store
     this.#startedMs = clock.monotonicMs()
     this.#progress = new Progress(clock, stderrScreen, () => this.#standing())
-    this.#results = new Results({ ...plan.results, heldMax: this.#heldMax }, output, this.#progress)
+    const order = new Order(clock, plan.run.keepOrder ? (after) => openIdsOf(store, batch.name, after) : null)
+    this.#results = new Results(plan.results, output, this.#progress, order)
     this.#gate = new Gate(clock, plan.concurrency, plan.perSecond)
     this.#caller = new Caller(new Launch(clock, plan.concurrency), plan.manner, this.#gate, this.#results, {
       hopeless: (error) => this.#end('soon', { exit: exitOf(error), error }),
@@ -80,20 +83,15 @@ class Session {
     this.#halting = new Halting(plan.halt)
   }
 
-  /** Outputs that may wait for an earlier item's: enough that a slow one does not stop the others at once. */
-  get #heldMax(): number {
-    return Math.max(64, 8 * this.#plan.concurrency)
-  }
-
   async run(): Promise<number> {
-    const free = this.#listen()
+    const free = [this.#listen(), this.#makeQuiet()]
     try {
       await this.#open()
       await this.#work()
       return await this.#close()
     } finally {
       this.#progress.stop()
-      free()
+      for (const end of free) end()
     }
   }
 
@@ -143,13 +141,12 @@ class Session {
   /** Starts the worker with the first task there is. */
   #hire(): void {
     if (this.#worker !== null || this.#stopping.signal.aborted) return
-    const { concurrency, results } = this.#plan
-    const worker = workWith(this.#store, this.#batch.name, this.#caller, {
-      concurrency: results.keepOrder ? concurrency + this.#heldMax : concurrency,
-      graceMs: patienceMs,
-    })
+    const { concurrency } = this.#plan
+    const { order } = this.#results
+    const options = { concurrency, graceMs: patienceMs }
+    const worker = workWith(this.#store, this.#batch.name, this.#caller, options, order)
     worker.ready.catch((error) => this.#end('soon', { exit: exitOf(error), error: error as PieceworkError }))
-    worker.on('dead', ({ id }) => this.#results.order.leave(id))
+    worker.on('dead', ({ id }) => order.leave(id))
     worker.on('error', (error) => this.#progress.around(() => this.#output.say(warningText(error, this.#output.json))))
     this.#worker = worker
   }
@@ -165,7 +162,7 @@ class Session {
     if (this.#stop === null) {
       this.#stop = stop
       this.#gate.close()
-      this.#results.order.stop()
+      this.#results.order.close()
       this.#stopping.abort(stop.error ?? undefined)
     }
     if (when === 'now') this.#caller.stopAll()
@@ -189,6 +186,20 @@ class Session {
     }
   }
 
+  /** A suspect runs alone in its process: neither a turn nor a free place is waited for meanwhile. */
+  #makeQuiet(): () => void {
+    const { order } = this.#results
+    const waiting: Neighbour = {
+      pause: async () => {
+        order.hush(true)
+        this.#gate.turnAway()
+      },
+      resume: () => order.hush(false),
+    }
+    thisProcess.join(waiting)
+    return () => thisProcess.leave(waiting)
+  }
+
   #interrupted(exit: number): void {
     const { running } = this.#caller
     if (this.#stop !== null) {
@@ -208,7 +219,13 @@ class Session {
     const ms = clock.monotonicMs() - this.#startedMs
     const complete = this.#feed.ended && openIn(batch) === 0
     if (this.#stop?.error) this.#output.say(errorText(this.#stop.error, this.#output.json))
+    const { returned } = this.#results.order
+    if (returned > 0) {
+      const what = `${counted(returned, 'output')} had no turn before the end`
+      this.#tell(`piecework: ${what}: those items were given back and run again, to keep the order`)
+    }
     if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
+    this.#output.did(`${batch.done} of ${batch.total} done, ${batch.dead} dead`)
     if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
     else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again))
     if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit

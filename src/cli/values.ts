@@ -2,7 +2,7 @@
 
 import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
-import { checkWhole, shown } from '../task/limits.js'
+import { checkWhole, isoInstant, shown } from '../task/limits.js'
 
 const unitsMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -22,6 +22,14 @@ export function duration(option: string, text: string): number {
     `${option} is ${shown(text)}; it must be a duration such as 250ms, 30s, 5m or 1h.${hint}`,
     { option },
   )
+}
+
+/** An instant with its zone, in ms; throws PW_OPTION_INVALID. */
+export function instant(option: string, text: string): number {
+  const at = isoInstant(text)
+  if (at !== null) return at
+  const message = `${option} is ${shown(text)}; it must be an instant such as 2030-01-31T08:00:00Z.`
+  throw new PieceworkError('PW_OPTION_INVALID', message, { option })
 }
 
 /** A whole number from `min` to `max`; throws PW_OPTION_INVALID. */

@@ -1,12 +1,14 @@
 // Works on queues until told to stop or nothing is left: the workers of one process, their signals and their end.
+import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { errorTable, PieceworkError } from '../ground/errors.js'
+import { planHandlers } from '../queue/handlers.js'
 import type { Worker } from '../queue/seam.js'
 import type { Handler } from '../task/handler.js'
-import { shown } from '../task/limits.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Gate } from './gate.js'
 import { Launch } from './launch.js'
+import { Order } from './order.js'
 import { errorText, exitOf, type Output, warningText } from './print.js'
 import { Progress, stderrScreen } from './progress.js'
 import { Results } from './results.js'
@@ -31,19 +33,29 @@ export interface Shift {
   stop(): void
 }
 
-/** The default export of a handler file; throws PW_HANDLER_INVALID. */
+/** The default export of a handler file; throws PW_HANDLER_UNREADABLE, PW_HANDLER_INVALID. */
 export async function handlerIn(file: string): Promise<Handler<unknown>> {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  if (!stat?.isFile()) {
+    const why = stat === undefined ? 'does not exist' : 'is no file'
+    throw new PieceworkError('PW_HANDLER_UNREADABLE', `${file} ${why}.`, { file })
+  }
   let loaded: { default?: unknown }
   try {
     loaded = await import(pathToFileURL(file).href)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new PieceworkError('PW_HANDLER_INVALID', `${file} cannot be loaded: ${why}`, { file }, { cause: error })
+    const text = `${file} cannot be loaded: ${why}`
+    throw new PieceworkError('PW_HANDLER_UNREADABLE', text, { file }, { cause: error })
   }
   const handler = loaded.default
-  if (typeof handler === 'function' || (typeof handler === 'object' && handler !== null))
-    return handler as Handler<unknown>
-  throw new PieceworkError('PW_HANDLER_INVALID', `The default export of ${file} is ${shown(handler)}.`, { file })
+  try {
+    planHandlers(handler, null, undefined)
+  } catch (error) {
+    const why = (error as Error).message
+    throw new PieceworkError('PW_HANDLER_INVALID', `The default export of ${file}: ${why}`, { file }, { cause: error })
+  }
+  return handler as Handler<unknown>
 }
 
 /** Starts the workers; the store stays open until `ended` has resolved. */
@@ -105,13 +117,13 @@ function callerFor(
   hopeless: (error: PieceworkError) => void,
 ): Caller {
   const silent = new Progress(store.clock, stderrScreen, () => Promise.reject(new Error('never asked')))
-  const options = { keepOrder: false, tag: false, folder: null, log: null, quiet: false, heldMax: 0 }
+  const options = { tag: false, folder: null, log: null, quiet: false }
   const gate = new Gate(store.clock, concurrency * queues.length, null)
   return new Caller(
     new Launch(store.clock, concurrency * queues.length),
     manner,
     gate,
-    new Results(options, output, silent),
+    new Results(options, output, silent, new Order(store.clock, null)),
     { hopeless, ended() {} },
   )
 }

@@ -4,6 +4,7 @@ import { PieceworkError } from '../ground/errors.js'
 import { placeOf } from '../task/place.js'
 import { arrivalOf } from './arrival.js'
 import type { Changes, HeldRow, Ledger } from './ledger.js'
+import type { TypeRow } from './names.js'
 import { code, dropsAtDeadline, flagsOf, keepsResult, stateOf } from './receipt.js'
 
 /** True when the task that stands there may have to change. */
@@ -48,11 +49,13 @@ export function revise(s: Ledger, row: HeldRow, task: NewTask, wallShift: number
 
 /** Another key's order, or another type's handler, is nothing that a payload can be put into. */
 function refuseOther(s: Ledger, row: HeldRow, task: NewTask): void {
-  const type = s.catalog.typeById(row.type)?.name
+  const type = s.catalog.typeById(row.type) as TypeRow
   const wanted = task.type ?? task.queue
-  const differs = type !== wanted ? `type "${wanted}"` : (task.key ?? null) !== row.key ? `key "${task.key}"` : null
+  // Tasks of no type of their own have none in another queue either, where a route or a move may have led them.
+  const same = type.name === wanted || (wanted === task.queue && type.name === s.catalog.queueById(type.queue).name)
+  const differs = !same ? `type "${wanted}"` : (task.key ?? null) !== row.key ? `key "${task.key}"` : null
   if (differs === null) return
-  const there = type !== wanted ? `type "${type}"` : row.key === null ? 'no key' : `key "${row.key}"`
+  const there = !same ? `type "${type.name}"` : row.key === null ? 'no key' : `key "${row.key}"`
   const text = `A task of ${differs} cannot replace task ${row.id} of dedup key "${task.dedupKey}", which has ${there}.`
   throw new PieceworkError('PW_DUPLICATE_DIFFERS', text, { id: String(row.id), dedupKey: task.dedupKey })
 }

@@ -174,7 +174,7 @@ export function keepEnd(s: Ledger, row: Pick<HeldRow, 'id' | 'type' | 'queue' | 
 }
 
 /** What a task whose row is gone no longer holds: its dedup key, whose window begins, and its key's slot. */
-export function freed(s: Ledger, row: Pick<HeldRow, 'id' | 'queue' | 'key' | 'dedupKey'>): void {
+export function freed(s: Ledger, row: Pick<HeldRow, 'id' | 'queue' | 'key' | 'dedupKey' | 'moveTo'>): void {
   if (row.dedupKey !== null) {
     const { dedupWindowMs } = s.catalog.policyOf(row.queue)
     s.freeDedup(row, dedupWindowMs > 0 ? s.now + dedupWindowMs : null)

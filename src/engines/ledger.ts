@@ -30,6 +30,9 @@ export interface HeldRow {
   moveTo: number | null
 }
 
+/** What says where a task holds its dedup key. */
+export type DedupHolder = Pick<HeldRow, 'id' | 'queue' | 'dedupKey' | 'moveTo'>
+
 /** What a decision writes of a task. */
 export interface Changes {
   queue?: number
@@ -103,8 +106,8 @@ export abstract class Ledger {
   abstract dropDead(row: HeldRow): void
   /** The dead letter goes with its task to another type. */
   abstract moveDead(row: HeldRow, type: number): void
-  /** The task gives its dedup key up, at once or at `endsAt`. */
-  abstract freeDedup(row: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void
+  /** The task gives its dedup key up, at once or at `endsAt`, wherever it holds it. */
+  abstract freeDedup(row: DedupHolder, endsAt: number | null): void
   /** Keeps how a task ended, and what its handler returned, until `endsAt`. */
   abstract keepResult(row: Pick<HeldRow, 'id' | 'type'>, end: End, endsAt: number): void
   /** Notes that the type's tasks are no longer claimed in the order they became due. */
@@ -138,6 +141,12 @@ export abstract class Ledger {
 
   countBatch(batch: number | null, name: BatchFigure, n = 1): void {
     if (batch !== null) add(deltasOf(this.batches, batch, batchColumns), batchColumns.indexOf(name), n)
+  }
+
+  /** The queues (ids) in which a task holds its dedup key: its own, and the one it was asked to move to. */
+  protected dedupHomes({ queue, moveTo }: DedupHolder): number[] {
+    const there = moveTo === null ? undefined : this.catalog.typeById(moveTo)?.queue
+    return there === undefined ? [queue] : [queue, there]
   }
 
   touchLane(queue: number, key: string | null): void {

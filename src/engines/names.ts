@@ -12,6 +12,19 @@ export interface TypeRow {
   mixed: number
 }
 
+export interface RouteRow {
+  type: number
+  goesTo: number
+}
+
+/** What a catalog holds of. */
+export interface Tables {
+  queues: readonly QueueRow[]
+  types: readonly TypeRow[]
+  limits: readonly LimitRow[]
+  routes: readonly RouteRow[]
+}
+
 const noLimits: readonly Limit[] = []
 const noTypes: readonly number[] = []
 
@@ -22,6 +35,8 @@ export class Names {
   private readonly types = new Map<number, TypeRow>()
   private readonly typesByQueue = new Map<number, Map<string, TypeRow>>()
   private readonly policies = new Map<number, Policy>()
+  /** Where tasks go that are enqueued as a type: from type (id) to type. */
+  private readonly routes = new Map<number, number>()
   protected readonly batches = new Map<number, string>()
   private limitRows: readonly LimitRow[] = []
   /** What each queue draws on; null until somebody asks. */
@@ -55,6 +70,37 @@ export class Names {
 
   typesOf(queue: number): Iterable<TypeRow> {
     return this.typesByQueue.get(queue)?.values() ?? []
+  }
+
+  /** What a new task of this type becomes: the type at the end of the routes; undefined where none begins. */
+  landing(queue: number, name: string): TypeRow | undefined {
+    if (this.routes.size === 0) return undefined
+    const own = this.type(queue, name)?.id ?? 0
+    return this.routes.has(own) ? this.typeById(this.way(own).at(-1) as number) : undefined
+  }
+
+  /** Where a route from this type (id) leads, if there is one. */
+  routeFrom(type: number): TypeRow | undefined {
+    return this.typeById(this.routes.get(type) ?? 0)
+  }
+
+  /** True when the routes lead from one type (id) to another. */
+  leads(from: number, to: number): boolean {
+    return this.way(from).includes(to)
+  }
+
+  /** The types (ids) from this one to the end of the routes; circles are refused, and none would hold anybody here. */
+  private way(from: number): number[] {
+    const way = [from]
+    for (let next = this.routes.get(from); next !== undefined && !way.includes(next); next = this.routes.get(next)) {
+      way.push(next)
+    }
+    return way
+  }
+
+  *allRoutes(): Iterable<{ from: TypeRow; to: TypeRow }> {
+    for (const [from, to] of this.routes)
+      yield { from: this.types.get(from) as TypeRow, to: this.types.get(to) as TypeRow }
   }
 
   /** The types (ids) of a queue that a claim may look at: of these names or all, without the paused ones. */
@@ -141,12 +187,19 @@ export class Names {
     this.draws = null
   }
 
-  protected keep(queues: readonly QueueRow[], types: readonly TypeRow[], limits: readonly LimitRow[]): void {
+  protected keep({ queues, types, limits, routes }: Tables): void {
     this.keepLimits(limits)
-    for (const map of [this.queues, this.queuesById, this.types, this.typesByQueue, this.policies]) map.clear()
+    const maps = [this.queues, this.queuesById, this.types, this.typesByQueue, this.policies, this.routes]
+    for (const map of maps) map.clear()
     this.batches.clear()
     for (const row of queues) this.keepQueue(row)
     for (const row of types) this.keepType(row)
+    for (const { type, goesTo } of routes) this.routes.set(type, goesTo)
+  }
+
+  protected keepRoute(type: number, goesTo: number | null): void {
+    if (goesTo === null) this.routes.delete(type)
+    else this.routes.set(type, goesTo)
   }
 
   protected keepQueue(row: QueueRow): QueueRow {

@@ -26,6 +26,10 @@ export function paged<Row extends { id: number }>(rows: Row[], limit: number, sh
 export const isNamed = (filter: Filter) => (row: { name: string }) =>
   filter.name === undefined || row.name === filter.name
 
+/** Rows of a queue that have a name of their own in it. */
+export const isOf = (filter: Filter) => (row: { queue: string; name: string }) =>
+  isNamed(filter)(row) && (filter.queue === undefined || row.queue === filter.queue)
+
 /** A task's columns, and with them those of its dead letter. */
 export type TaskRow = { id: number } & Record<string, number | string | null>
 const asStored = [

@@ -1,15 +1,14 @@
 // Every error of the product: one class, one table of codes with meaning, why and cure.
 import { brokerCodes, type Entry } from './broker-codes.js'
+import { commandCodes } from './command-codes.js'
+import { scheduleCodes } from './schedule-codes.js'
 import { taskCodes } from './task-codes.js'
 
 export const errorTable = {
   ...brokerCodes,
+  ...commandCodes,
+  ...scheduleCodes,
   ...taskCodes,
-  PW_ARGUMENT_INVALID: {
-    meaning: 'An item cannot be an argument of COMMAND.',
-    why: 'It holds a NUL character, or it is longer than the system lets an argument be.',
-    cure: 'Let COMMAND read the item from its standard input: piecework run --stdin.',
-  },
   PW_BUG: {
     meaning: 'A check inside piecework failed.',
     why: 'Our own code met a state that it holds to be impossible.',
@@ -31,28 +30,6 @@ export const errorTable = {
     meaning: 'The connection was closed.',
     why: 'close() was called on this object before this call.',
     cure: 'Call connect() again, or call close() later.',
-  },
-  PW_COMMAND_MISSING: {
-    meaning: 'COMMAND was not found.',
-    why: 'There is no such file, or none of that name in the folders of PATH.',
-    cure: 'Correct the name or PATH; nothing was counted, and the same run goes on afterwards.',
-    exit: 127,
-  },
-  PW_COMMAND_REFUSED: {
-    meaning: 'COMMAND cannot be executed.',
-    why: 'The file is there, but it is a folder, lacks the permission to execute, or is no program.',
-    cure: 'Make it executable (chmod +x); nothing was counted, and the same run goes on afterwards.',
-    exit: 126,
-  },
-  PW_COMMAND_UNKNOWN: {
-    meaning: 'piecework has no such command.',
-    why: 'The first word is misspelled, or belongs to a newer version.',
-    cure: '`piecework --help` lists the commands.',
-  },
-  PW_CSV_INVALID: {
-    meaning: 'A row of CSV or TSV cannot be read.',
-    why: 'A quote does not close or stands where none may, a row is longer than its header, or a column comes twice.',
-    cure: 'Correct the line named, or let --skip-invalid put it into the dead letters.',
   },
   PW_DISK_FULL: {
     meaning: 'There is no room for more tasks.',
@@ -77,21 +54,10 @@ export const errorTable = {
     why: 'The part before the colon is none of sqlite, postgres, postgresql, http, https.',
     cure: 'Write sqlite:FILE, sqlite::memory:, or leave the URL out for sqlite:piecework.db.',
   },
-  PW_FIELD_MISSING: {
-    meaning: 'An item lacks a field that COMMAND names.',
-    why: 'A word of COMMAND has {field}, and the item is no object or has no such field.',
-    cure: 'Correct the name in COMMAND and redrive, or discard the dead letter.',
-  },
   PW_FILTER_MISSING: {
     meaning: 'This call would touch every task and nobody said so.',
     why: 'A filter was empty, so that it matches everything.',
     cure: 'Name ids or a filter, or say { all: true } (command line: --all).',
-  },
-  PW_HALTED: {
-    meaning: 'The run stopped by itself.',
-    why: 'So many deliveries failed that --halt (or its default) took all further ones for lost effort.',
-    cure: 'Mend the cause; the same command goes on where this one stopped. --halt never goes on regardless.',
-    exit: 4,
   },
   PW_HANDLER_HUNG: {
     meaning: 'Every slot of this worker is held by a handler that ignored its signal.',
@@ -103,26 +69,10 @@ export const errorTable = {
     why: 'It is neither a function nor an object of functions by type.',
     cure: 'Pass async (payload, delivery) => …, or { typeName: async (payload, delivery) => … }.',
   },
-  PW_INPUT_UNREADABLE: {
-    meaning: 'The input cannot be read.',
-    why: 'The file is missing, is a folder, or may not be read by this user.',
-    cure: 'Check the path after --input.',
-  },
-  PW_INTERRUPTED: {
-    meaning: 'The command was interrupted before it changed anything.',
-    why: 'Ctrl-C was typed where it asked whether this is meant.',
-    cure: 'Nothing to do; --dry-run only counts.',
-    exit: 130,
-  },
-  PW_ITEM_REFUSED: {
-    meaning: 'A line of the input is no item.',
-    why: 'It was refused when it was read, and --skip-invalid put it into the dead letters.',
-    cure: 'Correct the input and run again; then discard this dead letter.',
-  },
   PW_JSON_INVALID: {
     meaning: 'A payload is not valid JSON text.',
     why: 'The text given could not be read as one JSON value.',
-    cure: 'Correct the text at the offset named, or say --text when a plain string is meant.',
+    cure: 'Correct it there. Plain texts are meant? `enqueue --text` takes them as arguments, --format lines as input.',
   },
   PW_LEASE_LOST: {
     meaning: 'This delivery no longer holds its task.',
@@ -183,17 +133,6 @@ export const errorTable = {
     why: 'The name is misspelled or belongs to another call.',
     cure: 'Use the name that the message suggests.',
   },
-  PW_OUTPUT_CLOSED: {
-    meaning: 'The results cannot be written.',
-    why: 'Whoever read them has gone, or the disk they go to is full.',
-    cure: 'Run the same command again: a task whose output was not written was not counted as done.',
-    exit: 4,
-  },
-  PW_OWN_FILE: {
-    meaning: 'The input is a file of the store itself.',
-    why: 'Reading the store as items would enqueue it into itself.',
-    cure: 'Name another input file.',
-  },
   PW_PAYLOAD_CORRUPT: {
     meaning: 'A stored payload could not be read.',
     why: 'The text in the store is not JSON: it was changed by another program or the disk.',
@@ -250,12 +189,6 @@ export const errorTable = {
     why: 'It was opened read-only, or the file cannot be written.',
     cure: 'Run `piecework migrate` where the file can be written.',
     exit: 3,
-  },
-  PW_SPAWN_FAILED: {
-    meaning: 'COMMAND could not be started this time.',
-    why: 'The system has no room for another process or another open file.',
-    cure: 'Lower --concurrency; the task is given back and comes again.',
-    retryable: true,
   },
   PW_STOPPING: {
     meaning: 'The worker is stopping.',
@@ -326,21 +259,6 @@ export const errorTable = {
     meaning: 'A transaction of the caller cannot be used here.',
     why: 'This engine, in this version, commits in transactions of its own only.',
     cure: 'Leave `tx` out.',
-  },
-  PW_UNCONFIRMED: {
-    meaning: 'A change to many tasks was not confirmed.',
-    why: 'On a terminal the number of tasks has to be typed; elsewhere --yes says it.',
-    cure: 'Look first with --dry-run, then say --yes.',
-  },
-  PW_USAGE: {
-    meaning: 'The command was not called as it has to be.',
-    why: 'An argument is missing or there is one too many, or two options exclude each other.',
-    cure: '`piecework COMMAND --help` shows how it is called.',
-  },
-  PW_UTF8_INVALID: {
-    meaning: 'The input is not UTF-8.',
-    why: 'A line holds bytes that are no UTF-8 text; which ones is in the message.',
-    cure: 'Convert the input (iconv -t UTF-8), or let --skip-invalid put such lines into the dead letters.',
   },
 } as const satisfies Record<string, Entry>
 

@@ -13,11 +13,6 @@ export const taskCodes = {
     why: 'It was sealed and nothing of it was open: at that moment its follow-up was enqueued, or there was none.',
     cure: 'Use another batch name, or enqueue the task yourself.',
   },
-  PW_BATCH_OTHER_COMMAND: {
-    meaning: 'This input has unfinished work under another COMMAND.',
-    why: 'A batch of the same file has open or dead items, and COMMAND has none of its own yet.',
-    cure: 'Say --batch NAME or --new, or remove the other: `piecework batch forget`, then `piecework queue purge`.',
-  },
   PW_BATCH_SEALED: {
     meaning: 'The batch takes no more tasks, and is sealed once.',
     why: 'seal() or cancel() was called on it, so that it can end.',

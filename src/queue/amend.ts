@@ -1,30 +1,12 @@
 // Applies a change to all tasks that a filter matches, a page of ids and a commit at a time.
 import type { Amended, Change, Filter } from '../engine/contract.js'
-import { PieceworkError } from '../ground/errors.js'
-import { bulkTasksMax, checkName, shown } from '../task/limits.js'
+import { bulkTasksMax } from '../task/limits.js'
 import type { Acting } from './connection.js'
 
 /** How many tasks changed, and how many were only asked to end. */
 export interface Changed {
   changed: number
   asked: number
-}
-
-/** Takes what the filter picks, but the dead, to another queue. PW_OPTION_INVALID, PW_NAME_INVALID. */
-export async function moveTasks(
-  connection: Acting,
-  queue: string,
-  filter: Filter,
-  to: unknown,
-  dryRun: boolean,
-): Promise<{ moved: number; asked: number }> {
-  const other = checkName('to', to)
-  if (other === queue) {
-    throw new PieceworkError('PW_OPTION_INVALID', `to is ${shown(to)}, the queue that the tasks are in.`, { to })
-  }
-  const states = filter.states ?? ['scheduled', 'waiting', 'ready', 'leased']
-  const { changed, asked } = await amendAll(connection, { ...filter, states }, { do: 'move', to: other }, dryRun)
-  return { moved: changed, asked }
 }
 
 /**

@@ -14,6 +14,7 @@ import type { ErrorGroup } from './groups.js'
 import type { Inline, InlineCall, InlineOptions } from './inline.js'
 import type { BulkOptions, TaskOptions } from './options.js'
 import type { Redriven, RedriveOptions } from './redrive.js'
+import type { Schedule, ScheduleOptions } from './schedules.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import type { DeadLetter, Listing, PastDelivery, Task } from './tasks.js'
 
@@ -67,10 +68,12 @@ interface AnyQueue<Payload> {
   /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
   cancel(target: string | TaskFilter | { all: true }): Promise<{ cancelled: number; asked: number }>
   /**
-   * Takes tasks to another queue, made if need be: all but the dead, or those the filter picks. Id, type, place,
-   * deliveries and history go along. Leased ones are `asked`: they follow when their delivery ends without an ack.
+   * Takes tasks to another queue, made if need be: all but the dead, or those the filter picks. Id, type, place, key,
+   * batch, deliveries and history go along. Leased ones are `asked`: they follow when their delivery ends without an
+   * ack. Picked by `type` alone, they are `routed`: what is enqueued here later follows, until `back: true` ends that
+   * and brings the tasks of this type back. A key is in order within each queue, not across the two.
    */
-  move(options: MoveOptions): Promise<{ moved: number; asked: number }>
+  move(options: MoveOptions | MoveBackOptions): Promise<{ moved: number; asked: number; routed: boolean }>
   /** No claims until resume(); what is leased goes on. */
   pause(): Promise<void>
   resume(): Promise<void>
@@ -96,6 +99,13 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
     items: Iterable<In> | AsyncIterable<In>,
     options?: BulkOptions | ((payload: In, index: number) => BulkOptions | undefined),
   ): Promise<EnqueuedMany>
+  /**
+   * Puts one task into this queue for each slot of the schedule, by whoever has the store open then. Set again, at the
+   * next start say, it goes on where it was. Throws PW_SCHEDULE_INVALID, PW_SCHEDULE_NEVER, PW_ZONE_UNKNOWN.
+   */
+  schedule(name: string, options: ScheduleOptions, payload: In): Promise<Schedule>
+  /** Removes it; PW_SCHEDULE_UNKNOWN. */
+  schedule(name: string, options: null): Promise<Schedule>
   /** Starts a worker with one handler for all types, or one for each; '*' takes what has none of its own. */
   work(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: WorkerOptions): Worker
   /**
@@ -134,6 +144,12 @@ export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyIn
     items: Iterable<I> | AsyncIterable<I>,
     options: (payload: I, index: number) => Typed<BulkOptions, keyof M & string>,
   ): Promise<EnqueuedMany>
+  schedule<N extends keyof M & string>(
+    name: string,
+    options: Typed<ScheduleOptions, N>,
+    payload: InputOf<M, N>,
+  ): Promise<Schedule>
+  schedule(name: string, options: null): Promise<Schedule>
   work(handlers: HandlersFor<M, keyof M>, options?: WorkerOptions): Worker
   work<N extends keyof M & string>(
     handlers: HandlersFor<M, N>,
@@ -156,6 +172,12 @@ export interface TaskFilter {
 export interface MoveOptions extends TaskFilter {
   /** The other queue. */
   to: string
+}
+
+export interface MoveBackOptions {
+  /** The type that was moved away. */
+  type: string
+  back: true
 }
 
 interface PageOptions {

@@ -4,7 +4,7 @@ import { PieceworkError } from '../ground/errors.js'
 import { checkName, checkPolicy, type Policy, type PolicyPatch, policyDefaults, shown } from '../task/limits.js'
 import { encodePayload } from '../task/payload.js'
 import type { TaskRecord } from '../task/records.js'
-import { amendAll, moveTasks } from './amend.js'
+import { amendAll } from './amend.js'
 import { BatchClient } from './batch.js'
 import { type BulkTask, type EnqueuedMany, enqueueAll } from './bulk.js'
 import type { Connection, EnqueuedTask } from './connection.js'
@@ -12,13 +12,22 @@ import { DeadLettersClient } from './dead.js'
 import { Definition } from './define.js'
 import { TaskDraft } from './draft.js'
 import { checkWait, type DrainOptions, drained, type WaitOptions } from './drained.js'
-import type { DoneTask, MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
+import type { DoneTask, MoveBackOptions, MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
 import { type Inline, type InlineOptions, inlineOf } from './inline.js'
+import { type Moved, moveBack, moveTasks } from './move.js'
 import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
 import { configureQueue, declarePolicy, pauseQueue, policyInForce, readQueue } from './policy.js'
 import { readEnd, resultOf, returned } from './results.js'
+import {
+  removeSchedule,
+  type Schedule,
+  type ScheduleOptions,
+  scheduleFrom,
+  scheduleOf,
+  setSchedule,
+} from './schedules.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
 
@@ -178,11 +187,30 @@ export class QueueClient implements Queue<unknown> {
     return { cancelled: done.changed, asked: done.asked }
   }
 
-  async move(options: MoveOptions): Promise<{ moved: number; asked: number }> {
+  async move(options: MoveOptions | MoveBackOptions): Promise<Moved> {
     const name = await this.#ready()
     checkOptions('move', options ?? null)
-    const { to, ...filter } = options
-    return moveTasks(this.#connection, name, filterFor(name, { ...filter }), to, false)
+    const { to, back, ...fields } = options as MoveOptions & MoveBackOptions
+    const filter = filterFor(name, { ...fields })
+    if (back === undefined) return moveTasks(this.#connection, name, filter, to, false)
+    if (back !== true || to !== undefined) {
+      throw new PieceworkError('PW_OPTION_INVALID', 'move takes either to, or back: true with a type.')
+    }
+    return moveBack(this.#connection, name, filter, false)
+  }
+
+  async schedule(name: string, options: ScheduleOptions | null, payload?: unknown): Promise<Schedule> {
+    const queue = await this.#ready()
+    if (options === null) return scheduleFrom(await removeSchedule(this.#connection, queue, name))
+    const { definition } = this.#agreed()
+    definition.checkType(options?.type)
+    const patch = scheduleOf(queue, options, await definition.encode(options?.type, payload))
+    const schedule = scheduleFrom(await setSchedule(this.#connection, queue, name, patch))
+    if (schedule.nextAt !== null) {
+      const { clock } = this.#connection.ports
+      this.#connection.maintenance.expect(schedule.nextAt.getTime() - clock.wallMs())
+    }
+    return schedule
   }
 
   async pause(): Promise<void> {

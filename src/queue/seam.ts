@@ -49,6 +49,13 @@ export interface Worker extends AsyncDisposable {
   health(): { live: boolean; ready: boolean; running: number; lastClaimAt: Date | null }
 }
 
+/** Handlers that have done their work and only wait until it may be told. */
+export interface Parked {
+  readonly count: number
+  /** Calls back when there are more than before. */
+  onMore(listener: () => void): void
+}
+
 /** What `queue.work()` hands to the runtime. */
 export interface WorkSpec {
   readonly ports: Ports
@@ -62,6 +69,8 @@ export interface WorkSpec {
   /** Resolves when the queue's policy is declared and the engine is open; rejects with the refusal. */
   readonly prepared: Promise<Policy>
   readonly options: WorkerOptions
+  /** Handlers that take no slot, so that others may run meanwhile; default none. */
+  readonly parked?: Parked | undefined
   /** Called once when the worker has fully stopped. */
   readonly stopped: () => void
 }

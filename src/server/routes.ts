@@ -8,6 +8,7 @@ import { engineRoutes } from './routes/engine.js'
 import { withFigures } from './routes/figures.js'
 import { limitRoutes } from './routes/limits.js'
 import { queueRoutes } from './routes/queues.js'
+import { scheduleRoutes } from './routes/schedules.js'
 import { taskRoutes } from './routes/tasks.js'
 
 export const routes: readonly Route[] = withFigures([
@@ -17,6 +18,7 @@ export const routes: readonly Route[] = withFigures([
   ...deadRoutes,
   ...batchRoutes,
   ...limitRoutes,
+  ...scheduleRoutes,
   ...engineRoutes,
 ])
 

@@ -1,7 +1,9 @@
 // Tasks, dead letters and batches as HTTP shows them: instants as ISO 8601 text, payloads as they were stored.
 import * as v from 'valibot'
+import { PieceworkError } from '../ground/errors.js'
 import { deadLetterFrom, taskFrom } from '../queue/tasks.js'
 import { type State, states } from '../task/lifecycle.js'
+import { isoInstant, shown } from '../task/limits.js'
 import type { BatchRecord, ResultRecord, TaskRecord } from '../task/records.js'
 import type { Caller } from './auth.js'
 import { s } from './check.js'
@@ -59,18 +61,28 @@ export const filterBody = {
 }
 export const stateBody = v.optional(v.union([v.picklist(states), v.array(v.picklist(states))]))
 
+/** What a body says of an instant; throws PW_OPTION_INVALID for text that is none. */
+export function instantOf(dueAt: string | number | undefined): Date | number | undefined {
+  if (typeof dueAt !== 'string') return dueAt
+  const at = isoInstant(dueAt)
+  if (at !== null) return new Date(at)
+  const text = `dueAt is ${shown(dueAt)}; it must be an instant such as 2030-01-31T08:00:00Z.`
+  throw new PieceworkError('PW_OPTION_INVALID', text, { field: 'dueAt' })
+}
+
 /** One task as JSON text. */
 export function taskText(row: TaskRecord, who: Caller): string {
   const { payload: _, headers, progress, ...rest } = taskFrom(row)
-  return shown(rest, { headers, progress }, row.payload, who)
+  return guardedText(rest, { headers, progress }, row.payload, who)
 }
 
 export function deadText(row: TaskRecord, who: Caller, more: object = {}): string {
   const { payload: _, headers, ...rest } = deadLetterFrom(row)
-  return shown({ ...rest, ...more }, { headers }, row.payload, who)
+  return guardedText({ ...rest, ...more }, { headers }, row.payload, who)
 }
 
-function shown(open: object, guarded: object, payload: string, who: Caller): string {
+/** JSON of what everybody may see, and of what needs read-payload. */
+export function guardedText(open: object, guarded: object, payload: string, who: Caller): string {
   if (!who.may('read-payload')) return JSON.stringify(open)
   return withRaw({ ...open, ...guarded }, 'payload', isJson(payload) ? payload : JSON.stringify(payload))
 }

@@ -75,54 +75,75 @@ export const policyDefaults: Policy = {
 /** What a breaker is that says only some of it. */
 export const breakerDefaults: Breaker = { failures: 20, distinctTasks: 20, windowMs: 10_000 }
 
-const whole = (min: number, max: number) => v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max))
+/** A number of a setting; its refusal says what it has to be. */
+function whole(min: number, max: number, what = 'a whole number', none = '') {
+  const wanted = `it must be ${what} from ${min} to ${max}${none}`
+  return v.pipe(v.number(wanted), v.integer(wanted), v.minValue(min, wanted), v.maxValue(max, wanted))
+}
+const ms = (min: number, max: number, none = '') => whole(min, max, 'whole milliseconds', none)
+const orNone = ', or null for none (command line: none)'
+function oneOf<const Words extends readonly string[]>(...words: Words) {
+  return v.picklist(words, `it must be ${words.map((word) => JSON.stringify(word)).join(' or ')}`)
+}
 const day = 86_400_000
 
 /** Slower than one in a quarter of an hour is a schedule, not a rate. */
-const perSecond = v.pipe(v.number(), v.minValue(0.001), v.maxValue(1_000_000))
-const concurrency = whole(1, 1_000_000)
+const rate = `it must be a number from 0.001 to 1000000${orNone}`
+const perSecond = v.pipe(v.number(rate), v.minValue(0.001, rate), v.maxValue(1_000_000, rate))
+const concurrency = whole(1, 1_000_000, undefined, orNone)
 
 const limitSchema = v.strictObject({
   concurrencyMax: v.optional(v.nullable(concurrency)),
   perSecondMax: v.optional(v.nullable(perSecond)),
-  adaptive: v.optional(v.boolean()),
+  adaptive: v.optional(v.boolean('it must be true or false')),
 })
 
 export const limitFields = Object.keys(limitSchema.entries)
 
+const uses = 'it must be at most 16 names of limits (command line: uses=db,api)'
+const factor = 'it must be a number from 1 to 100'
 const policySchema = v.strictObject({
-  leaseMs: v.optional(whole(100, 43_200_000)),
-  timeoutMs: v.optional(v.nullable(whole(1, 365 * day))),
-  deliveriesMax: v.optional(v.nullable(whole(1, 1_000_000))),
+  leaseMs: v.optional(ms(100, 43_200_000)),
+  timeoutMs: v.optional(v.nullable(ms(1, 365 * day, orNone))),
+  deliveriesMax: v.optional(v.nullable(whole(1, 1_000_000, undefined, orNone))),
   releasesMax: v.optional(whole(0, 1_000_000_000)),
   backoff: v.optional(
-    v.strictObject({
-      baseMs: v.optional(whole(0, 30 * day)),
-      factor: v.optional(v.pipe(v.number(), v.minValue(1), v.maxValue(100))),
-      maxMs: v.optional(whole(0, 365 * day)),
-      jitter: v.optional(v.picklist(['full', 'none'])),
-    }),
+    v.strictObject(
+      {
+        baseMs: v.optional(ms(0, 30 * day)),
+        factor: v.optional(v.pipe(v.number(factor), v.minValue(1, factor), v.maxValue(100, factor))),
+        maxMs: v.optional(ms(0, 365 * day)),
+        jitter: v.optional(oneOf('full', 'none')),
+      },
+      'it has parts: baseMs, factor, maxMs, jitter (command line: backoff.base=1s)',
+    ),
   ),
-  headStartMs: v.optional(whole(0, 30 * day)),
+  headStartMs: v.optional(ms(0, 30 * day)),
   perKey: v.optional(
-    v.strictObject({
-      width: v.optional(whole(1, 1000)),
-      fair: v.optional(v.literal(false)),
-      onDead: v.optional(v.picklist(['continue', 'hold'])),
-    }),
+    v.strictObject(
+      {
+        width: v.optional(whole(1, 1000)),
+        fair: v.optional(v.literal(false, 'this version has no fair shares: it must be false')),
+        onDead: v.optional(oneOf('continue', 'hold')),
+      },
+      'it has parts: width, fair, onDead (command line: per-key.width=4)',
+    ),
   ),
-  dedupWindowMs: v.optional(whole(0, 365 * day)),
+  dedupWindowMs: v.optional(ms(0, 365 * day)),
   concurrencyMax: v.optional(v.nullable(concurrency)),
   perSecondMax: v.optional(v.nullable(perSecond)),
   // A claim looks at each of them.
-  uses: v.optional(v.pipe(v.array(v.pipe(v.string(), v.minLength(1))), v.maxLength(16))),
+  uses: v.optional(v.pipe(v.array(v.pipe(v.string(uses), v.minLength(1, uses)), uses), v.maxLength(16, uses))),
   breaker: v.optional(
     v.nullable(
-      v.strictObject({
-        failures: v.optional(whole(1, breakerFailuresMax), breakerDefaults.failures),
-        distinctTasks: v.optional(whole(1, breakerFailuresMax), breakerDefaults.distinctTasks),
-        windowMs: v.optional(whole(100, day), breakerDefaults.windowMs),
-      }),
+      v.strictObject(
+        {
+          failures: v.optional(whole(1, breakerFailuresMax), breakerDefaults.failures),
+          distinctTasks: v.optional(whole(1, breakerFailuresMax), breakerDefaults.distinctTasks),
+          windowMs: v.optional(ms(100, day), breakerDefaults.windowMs),
+        },
+        'it has parts: failures, distinctTasks, windowMs (command line: breaker.failures=20), or is null',
+      ),
     ),
   ),
   resultKeepMs: v.optional(whole(0, 365 * day)),
@@ -151,29 +172,39 @@ function checked(
   patch: Record<string, unknown>,
 ): Record<string, unknown> {
   for (const field of Object.keys(patch)) {
-    if (known.includes(field) || patch[field] === undefined) continue
-    const near = nearField(field, known)
-    throw new PieceworkError(
-      'PW_OPTION_UNKNOWN',
-      `${whose} has no setting "${field}".${near ? ` Did you mean "${near}"?` : ` It has: ${known.join(', ')}.`}`,
-      { field },
-    )
+    if (!known.includes(field) && patch[field] !== undefined) throw noSetting(whose, field, known)
   }
   const result = v.safeParse(schema, patch)
   if (!result.success) {
     const issue = result.issues[0]
-    const path = issue.path?.map((step) => String((step as { key?: unknown }).key)).join('.') ?? ''
-    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${shown(issue.input)}: ${issue.message}.`, {
-      field: path,
-    })
+    const steps = issue.path?.map((step) => String((step as { key?: unknown }).key)) ?? []
+    const path = steps.join('.')
+    const [outer = '', inner = ''] = steps
+    // What a strict object says of a member that it does not have.
+    if (issue.expected === 'never') throw noPart(outer, inner, path)
+    const value = typeof issue.input === 'object' && issue.input ? JSON.stringify(issue.input) : shown(issue.input)
+    throw new PieceworkError('PW_OPTION_INVALID', `${path} is ${value}; ${issue.message}.`, { field: path })
   }
   return JSON.parse(JSON.stringify(result.output)) as Record<string, unknown>
+}
+
+function noPart(outer: string, inner: string, path: string): PieceworkError {
+  const parts = { breaker: breakerDefaults, backoff: policyDefaults.backoff, perKey: policyDefaults.perKey }
+  const known = Object.keys(parts[outer as 'breaker' | 'backoff' | 'perKey'] ?? {})
+  return new PieceworkError('PW_OPTION_INVALID', noSetting(outer, inner, known).message, { field: path })
 }
 
 /** The field that was meant; the command line's names go without their unit. */
 function nearField(field: string, known: readonly string[]): string | undefined {
   const bare = (name: string) => name.replace(/(Ms|Max)$/, '')
   return closest(field, known) ?? known.find((name) => closest(field, [bare(name)]) !== null)
+}
+
+/** The refusal of a setting that `owner` does not have, with those it has. */
+export function noSetting(owner: string, field: string, known: readonly string[]): PieceworkError {
+  const near = nearField(field, known)
+  const hint = near ? `Did you mean "${near}"?` : `It has: ${known.join(', ')}.`
+  return new PieceworkError('PW_OPTION_UNKNOWN', `${owner} has no setting "${field}". ${hint}`, { field })
 }
 
 /** A stored layer; fields that another version wrote and this one cannot read count as not set. */
@@ -235,6 +266,12 @@ export function checkWhole(what: string, value: unknown, min: number, max: numbe
     `${what} is ${shown(value)}; it must be a whole number from ${min} to ${max}.`,
     { what, value: shown(value) },
   )
+}
+
+/** The instant (ms) of ISO 8601 text with a zone; null for any other text. */
+export function isoInstant(text: string): number | null {
+  const at = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at) ? null : at
 }
 
 /** A value as it can stand in an error: short, and never an exception of its own. */

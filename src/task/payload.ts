@@ -1,5 +1,6 @@
 // Turns values into the JSON text that is stored, and refuses what JSON cannot hold, with the path or offset.
 import { PieceworkError } from '../ground/errors.js'
+import { jsonFault } from './json-fault.js'
 import { payloadBytesMax, payloadDepthMax } from './limits.js'
 
 /** JSON text of a value; throws PW_PAYLOAD_NOT_JSON, PW_PAYLOAD_TOO_DEEP or PW_PAYLOAD_TOO_LARGE. */
@@ -49,7 +50,8 @@ export function parseJson(text: string, depthMax: number): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new PieceworkError('PW_JSON_INVALID', `Not JSON: ${(error as Error).message}`, {}, { cause: error })
+    const { offset, why } = jsonFault(text) ?? { offset: 0, why: (error as Error).message }
+    throw new PieceworkError('PW_JSON_INVALID', `Not JSON at offset ${offset}: ${why}.`, { offset }, { cause: error })
   }
 }
 

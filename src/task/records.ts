@@ -2,6 +2,7 @@
 import type { State } from './lifecycle.js'
 import type { LimitSettings } from './limiter.js'
 import type { Policy } from './limits.js'
+import type { ScheduleTask, Timing } from './schedule.js'
 
 /** One task as a reader sees it. Instants are wall-clock milliseconds. */
 export interface TaskRecord {
@@ -89,6 +90,26 @@ export interface BatchRecord {
   /** The task that its end enqueues; the id once it has. */
   followUp: { queue: string; type: string; id: string | null } | null
   info: Record<string, unknown>
+}
+
+/** A schedule of a queue; instants are wall-clock milliseconds. */
+export interface ScheduleRecord extends Timing {
+  queue: string
+  name: string
+  task: ScheduleTask
+  /** The next slot; null when none is left. */
+  nextAt: number | null
+  /** The last slot that was enqueued, or skipped. */
+  lastAt: number | null
+}
+
+/** Where new tasks of a type go since it was moved. */
+export interface RouteRecord {
+  queue: string
+  type: string
+  /** The other queue, and what they are called there. */
+  to: string
+  toType: string
 }
 
 /** A named limit, and what is under it now. */

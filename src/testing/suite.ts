@@ -19,6 +19,8 @@ import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
 import { restartChapter } from './chapters/restart.js'
 import { resultsChapter } from './chapters/results.js'
+import { routesChapter, sharedRoutesChapter } from './chapters/routes.js'
+import { schedulesChapter, sharedSchedulesChapter, wallSchedulesChapter } from './chapters/schedules.js'
 import { settleChapter } from './chapters/settle.js'
 import { sweepChapter } from './chapters/sweep.js'
 import { textsChapter } from './chapters/texts.js'
@@ -58,10 +60,15 @@ const chapters: readonly Chapter[] = [
   followUpsChapter,
   resultsChapter,
   sweepChapter,
+  schedulesChapter,
+  sharedSchedulesChapter,
+  wallSchedulesChapter,
   policyChapter,
   limitsChapter,
   amendChapter,
   moveChapter,
+  routesChapter,
+  sharedRoutesChapter,
   readingChapter,
   textsChapter,
   timeChapter,

@@ -34,6 +34,8 @@ export interface CrewPorts {
   readonly pace: Pace
   readonly desk: LeaseDesk
   readonly alone: Alone
+  /** Handlers that have done their work and only wait: they take no slot. */
+  readonly parked: () => number
   /** There may be room for more tasks. */
   readonly hungry: () => void
   /** Something is to be checked at this instant of the monotonic clock. */
@@ -82,15 +84,19 @@ export class Crew implements Neighbour {
     return this.#hung >= this.#ports.concurrency
   }
 
+  get #slots(): number {
+    return this.#ports.concurrency + this.#ports.parked()
+  }
+
   get #buffered(): number {
     return this.#waiting.length - this.#head
   }
 
   /** How many tasks to claim now; 0 for none. */
   demand(): number {
-    const { concurrency, prefetch, pace, settler, shift } = this.#ports
+    const { prefetch, pace, settler, shift } = this.#ports
     if (this.#closed || this.#paused || this.hung || settler.unanswered >= unansweredMax) return 0
-    const free = concurrency - this.#running.length
+    const free = this.#slots - this.#running.length
     const buffered = this.#buffered
     const now = shift.clock.monotonicMs()
     const adaptive = () => (this.#misjudged ? 0 : pace.ahead(this.#running, free, now))
@@ -151,7 +157,7 @@ export class Crew implements Neighbour {
 
   /** Aborts what ran too long, saves or aborts what loses its lease; answers when to look again. */
   check(): number {
-    const { shift, desk, concurrency } = this.#ports
+    const { shift, desk } = this.#ports
     const now = shift.clock.monotonicMs()
     let nextAt = Number.POSITIVE_INFINITY
     for (const run of [...this.#running]) {
@@ -161,7 +167,7 @@ export class Crew implements Neighbour {
       else nextAt = Math.min(nextAt, run.overdueAt, run.endsAt)
     }
     const oldest = this.#waiting[this.#head]
-    if (!oldest || this.#running.length < concurrency) return nextAt
+    if (!oldest || this.#running.length < this.#slots) return nextAt
     const backAt = this.#backAt(oldest.heldAt)
     if (now < backAt) return Math.min(nextAt, backAt)
     this.#misjudged = true
@@ -256,7 +262,7 @@ export class Crew implements Neighbour {
     if (this.#pumping) return false
     this.#pumping = true
     let now = from
-    while (this.#buffered > 0 && !this.#paused && this.#running.length < this.#ports.concurrency) {
+    while (this.#buffered > 0 && !this.#paused && this.#running.length < this.#slots) {
       if (now > this.#turnEndsAt) break
       const run = this.#waiting[this.#head++] as Run
       if (this.#buffered === 0) {

@@ -92,7 +92,9 @@ class TaskWorker implements Worker {
     const { alone } = ports
     const expect = (at: number) => this.#vigil.expect(at)
     const parts = { shift, heartbeat, settler, desk, pace }
-    const crew = new Crew({ ...parts, handlers, concurrency, prefetch, graceMs, alone, hungry, expect })
+    const parked = () => spec.parked?.count ?? 0
+    const crew = new Crew({ ...parts, handlers, concurrency, prefetch, graceMs, alone, parked, hungry, expect })
+    spec.parked?.onMore(() => crew.turn())
     crew.staff(new Runner({ ...parts, decode: spec.decode, over: (run, now, ours) => crew.over(run, now, ours) }))
     const types = spec.types ?? (handlers.has('*') ? null : [...handlers.keys()])
     this.#spec = spec

@@ -1,4 +1,5 @@
 // queue, task, batch, dead groups and edit, status --watch: what an operator does from the command line.
+import { readdirSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { numbers, room, until } from './cli.js'
@@ -33,14 +34,55 @@ describe('queue', () => {
     })
     expect((await run(['queue', 'show', 'q'])).stdout).toMatch(/leaseMs +30000 +default\n[\s\S]*backoff .* operator/)
     expect((await run(['queue', 'unset', 'q', '--json'])).json()[0]?.operator).toBeNull()
-    for (const [setting, code] of [
-      ['laese=1m', 'PW_OPTION_UNKNOWN'],
-      ['lease=soon', 'PW_OPTION_INVALID'],
-      ['lease', 'PW_OPTION_INVALID'],
+  }, 60_000)
+
+  it.each([
+    ['laese=1m', 'PW_OPTION_UNKNOWN', 'Did you mean "lease"?'],
+    ['deliveriesMx=1', 'PW_OPTION_UNKNOWN', 'Did you mean "deliveriesMax"?'],
+    ['banana=1', 'PW_OPTION_UNKNOWN', 'It has: lease, timeout, deliveries,'],
+    ['constructor=1', 'PW_OPTION_UNKNOWN', 'no setting "constructor"'],
+    ['per-key.wdith=1', 'PW_OPTION_UNKNOWN', 'Did you mean "width"?'],
+    ['lease.x=1', 'PW_OPTION_UNKNOWN', 'no part "lease.x"'],
+    ['lease', 'PW_OPTION_INVALID', 'name=value'],
+    ['lease=banana', 'PW_OPTION_INVALID', 'lease is "banana"; it must be a duration such as 250ms, 30s, 5m or 1h.'],
+    ['lease=', 'PW_OPTION_INVALID', 'a duration'],
+    ['timeout=x', 'PW_OPTION_INVALID', 'or none'],
+    ['lease=1', 'PW_OPTION_INVALID', 'leaseMs is 1; it must be whole milliseconds from 100 to 43200000.'],
+    ['deliveries=x', 'PW_OPTION_INVALID', 'deliveriesMax is "x"; it must be a whole number from 1 to 1000000, or null'],
+    ['deliveries=1.5', 'PW_OPTION_INVALID', 'a whole number'],
+    ['backoff=fast', 'PW_OPTION_INVALID', 'backoff.base=1s'],
+    ['backoff.base=x', 'PW_OPTION_INVALID', 'backoff.base is "x"; it must be a duration'],
+    ['backoff.factor=0', 'PW_OPTION_INVALID', 'a number from 1 to 100'],
+    ['backoff.jitter=some', 'PW_OPTION_INVALID', '"full" or "none"'],
+    ['per-key.fair=true', 'PW_OPTION_INVALID', 'it must be false'],
+    ['per-key.on-dead=stop', 'PW_OPTION_INVALID', '"continue" or "hold"'],
+  ])('set %s is refused with what it should be, before the store is touched', async (setting, code, text) => {
+    const { run, folder } = room()
+    const refused = await run(['queue', 'set', 'q', setting, '--json'])
+    const { error } = JSON.parse(refused.stderr)
+    expect([refused.code, error.code, error.message]).toEqual([2, code, expect.stringContaining(text)])
+    expect(error.message).not.toMatch(/Invalid|Expected|undefined/)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('unset knows its settings too', async () => {
+    const { run } = room()
+    await run(['enqueue', 'q', '1'])
+    await run(['queue', 'set', 'q', 'lease=1m', 'backoff.jitter=none'])
+    for (const [field, text] of [
+      ['leese', 'Did you mean "lease"?'],
+      ['backoff.jitter', 'say backoff'],
     ]) {
-      const refused = await run(['queue', 'set', 'q', setting ?? '', '--json'])
-      expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([2, code])
+      const refused = await run(['queue', 'unset', 'q', 'lease', field as string, '--json'])
+      const { error } = JSON.parse(refused.stderr)
+      expect([refused.code, error.code, error.message]).toEqual([
+        2,
+        'PW_OPTION_UNKNOWN',
+        expect.stringContaining(text as string),
+      ])
     }
+    const [shown] = (await run(['queue', 'show', 'q', '--json'])).json()
+    expect(shown?.operator).toEqual({ leaseMs: 60_000, backoff: { jitter: 'none' } })
   }, 60_000)
 
   it('pauses and resumes; purges what nobody holds', async () => {
@@ -62,16 +104,25 @@ describe('queue', () => {
     await run(['enqueue', 'q', '1', '2', '--type', 'slow'])
     await run(['enqueue', 'q', '3'])
     const move = ['queue', 'move', 'q', '--type', 'slow', '--to']
-    expect((await run([...move, 'other', '-n', '--json'])).json()).toEqual([{ moved: 2, asked: 0, dryRun: true }])
+    expect((await run([...move, 'other', '-n', '--json'])).json()).toEqual([
+      { moved: 2, asked: 0, routed: false, dryRun: true },
+    ])
     expect((await run(['status', 'other', '--json'])).code).toBe(2)
-    expect((await run([...move, 'other'])).stdout).toBe('2 moved\n')
+    expect((await run([...move, 'other'])).stdout).toBe('2 moved; later ones of this type follow\n')
     expect((await run(['status', 'other', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 2 })
     expect((await run(['task', 'list', 'q', '--json'])).json()).toMatchObject([{ payload: 3 }])
+    expect((await run(['queue', 'show', 'q'])).stdout).toMatch(/\nnew tasks of slow go to other\/slow\n$/)
+    await run(['enqueue', 'q', '4', '--type', 'slow'])
+    expect((await run(['status', 'other', '--json'])).json()[0]?.queues[0]).toMatchObject({ ready: 3 })
+    const back = ['queue', 'move', 'q', '--type', 'slow', '--back', '--json']
+    expect((await run(back)).json()).toEqual([{ moved: 3, asked: 0, routed: false }])
+    expect(JSON.parse((await run(back)).stderr).error.code).toBe('PW_MOVE_UNKNOWN')
+    expect((await run(['queue', 'show', 'q', '--json'])).json()[0]?.routes).toEqual([])
     for (const [to, code] of [['q', 'PW_OPTION_INVALID'], []]) {
       const refused = await run(['queue', 'move', 'q', ...(to ? ['--to', to] : []), '--json'])
       expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([2, code ?? 'PW_USAGE'])
     }
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('task', () => {
@@ -89,6 +140,10 @@ describe('task', () => {
     expect((await run(['task', 'cancel', 'q', '--id', task?.id, '--json'])).json()).toEqual([
       { cancelled: 1, asked: 0 },
     ])
+    const unsaid = await run(['task', 'cancel', 'q', '--all', '--json'])
+    expect([unsaid.code, JSON.parse(unsaid.stderr).error.code]).toEqual([2, 'PW_UNCONFIRMED'])
+    const counted = await run(['task', 'cancel', 'q', '--state', 'scheduled', '--dry-run', '--json'])
+    expect(counted.json()).toEqual([{ cancelled: 2, asked: 0, dryRun: true }])
     expect((await run(['task', 'cancel', 'q', '--state', 'scheduled', '--json'])).json()).toEqual([
       { cancelled: 2, asked: 0 },
     ])

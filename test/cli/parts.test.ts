@@ -9,6 +9,7 @@ import { barLine, textOf } from '../../dist/cli/progress.js'
 import { jsonWith } from '../../dist/cli/raw.js'
 import { choice, duration, pair, whole } from '../../dist/cli/values.js'
 import { systemClock } from '../../dist/ground/clock.js'
+import { manualClock } from '../../dist/testing/manual-clock.js'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
@@ -94,55 +95,91 @@ describe('halting', () => {
 })
 
 describe('order', () => {
-  const recorder = (heldMax: number) => {
-    const order = new Order(heldMax)
+  /** A batch whose open tasks are a list; `look` turns the clock until the order has looked at it again. */
+  const recorder = (open: string[] | null) => {
+    const clock = manualClock()
+    const after = async (id: string | null) => (open ?? []).filter((one) => Number(one) > Number(id ?? 0)).slice(0, 2)
+    const order = new Order(clock, open && after)
     const written: string[] = []
-    const put = (id: string) => order.deliver(id, async () => void written.push(id))
-    return { order, written, put }
+    const given: string[] = []
+    const put = async (id: string, signal = new AbortController().signal) => {
+      if (!(await order.deliver(id, signal, async () => void written.push(id)))) given.push(id)
+    }
+    const look = () => clock.advance(100)
+    return { order, written, given, put, look, end: (id: string) => open?.splice(open.indexOf(id), 1) }
   }
 
   it('writes one at a time as they come when nothing else was asked', async () => {
-    const { order, written, put } = recorder(0)
-    for (const id of ['a', 'b']) order.begin(id, 1)
-    await Promise.all([put('b'), put('a')])
-    expect(written).toEqual(['b', 'a'])
+    const { order, written, put } = recorder(null)
+    for (const id of ['1', '2']) order.begin(id)
+    await Promise.all([put('2'), put('1')])
+    expect(written).toEqual(['2', '1'])
   })
 
-  it('keeps the order of numbers, also over a delivery that failed', async () => {
-    const { order, written, put } = recorder(10)
-    for (const [id, number] of [
-      ['a', 1],
-      ['b', 2],
-      ['c', 3],
-      ['d', 4],
-    ] as const)
-      order.begin(id, number)
-    const rest = [put('d'), put('c')]
-    order.away('a')
-    order.leave('b')
-    order.begin('a', 1)
-    await Promise.all([...rest, put('a')])
-    expect(written).toEqual(['a', 'c', 'd'])
+  it('keeps the order of the tasks, also over a delivery that failed, however many others wait', async () => {
+    const ids = Array.from({ length: 300 }, (_, index) => String(index + 1))
+    const { order, written, put } = recorder([...ids])
+    for (const id of ids) order.begin(id)
+    const rest = ids.slice(1).map((id) => put(id))
+    order.away('1')
+    order.begin('1')
+    expect([written, order.count]).toEqual([[], 299])
+    await Promise.all([...rest, put('1')])
+    expect(written).toEqual(ids)
   })
 
-  it('does not wait for ever for one that is away', async () => {
-    const { order, written, put } = recorder(2)
-    for (const [id, number] of [
-      ['a', 1],
-      ['b', 2],
-      ['c', 3],
-    ] as const)
-      order.begin(id, number)
-    order.away('a')
-    await Promise.all([put('c'), put('b')])
-    expect(written).toEqual(['b', 'c'])
-    order.begin('d', 4)
-    order.begin('e', 5)
-    order.away('d')
-    const last = put('e')
-    order.stop()
-    await last
-    expect(written).toEqual(['b', 'c', 'e'])
+  it('waits for what others hold, until it has ended there', async () => {
+    const { order, written, put, look, end } = recorder(['1', '2', '3'])
+    for (const id of ['2', '3']) order.begin(id)
+    const rest = [put('3'), put('2')]
+    await look()
+    await look()
+    expect(written).toEqual([])
+    end('1')
+    await look()
+    await Promise.all(rest)
+    expect(written).toEqual(['2', '3'])
+  })
+
+  it('waits for none that is dead, and writes what was sent on its way again although its turn is past', async () => {
+    const { order, written, put } = recorder(['1', '2', '3', '4'])
+    for (const id of ['1', '2', '3']) order.begin(id)
+    const second = put('2')
+    order.leave('1')
+    await second
+    order.begin('1')
+    await put('1')
+    expect(written).toEqual(['2', '1'])
+  })
+
+  it('gives back what has no turn any more: at the end of the run or its own delivery, or for a suspect', async () => {
+    const { order, written, given, put } = recorder(['1', '2', '3', '4', '5'])
+    for (const id of ['1', '3', '4', '5']) order.begin(id)
+    const cut = new AbortController()
+    const fifth = put('5', cut.signal)
+    cut.abort()
+    await fifth
+    expect(given).toEqual(['5'])
+    const fourth = put('4')
+    order.hush(true)
+    await fourth
+    order.hush(false)
+    expect(given).toEqual(['5', '4'])
+    const third = put('3')
+    order.close()
+    const first = put('1')
+    await Promise.all([first, third])
+    expect([written, given, order.returned]).toEqual([['1'], ['5', '4', '3'], 2])
+  })
+
+  it('says when more wait, for others to start', async () => {
+    const { order, put, look } = recorder(['1', '2'])
+    let more = 0
+    order.onMore(() => more++)
+    order.begin('2')
+    void put('2')
+    await look()
+    expect([more > 0, order.count]).toEqual([true, 1])
   })
 })
 

@@ -37,7 +37,8 @@ describe('words', () => {
     [['run', '--url', 'mysql://x', '--', 'true'], 'PW_ENGINE_UNKNOWN', 'mysql'],
     [['enqueue', 'q'], 'PW_USAGE', 'nothing to enqueue'],
     [['enqueue'], 'PW_USAGE', 'queue'],
-    [['enqueue', 'q', '{'], 'PW_JSON_INVALID', 'Argument 1'],
+    [['enqueue', 'q', '1', '{"a":tru}'], 'PW_JSON_INVALID', 'Argument 2: Not JSON at offset 8: "}" cannot stand there'],
+    [['enqueue', 'q', '{'], 'PW_JSON_INVALID', 'Argument 1: Not JSON at offset 1: it ends too early'],
     [['enqueue', 'q', '1', '--priority', '101'], 'PW_OPTION_INVALID', '-100 to 100'],
     [['enqueue', 'q', '['.repeat(65) + ']'.repeat(65)], 'PW_PAYLOAD_TOO_DEEP', '64'],
     [['enqueue', '', '1'], 'PW_NAME_INVALID', 'empty'],
@@ -59,7 +60,7 @@ describe('words', () => {
     const { stderr } = await run(['enqueue', 'q', '{'])
     expect(stderr.trim().split('\n')).toEqual([
       expect.stringMatching(/^piecework: Argument 1: Not JSON/),
-      expect.stringMatching(/^ {2}Correct .* \(PW_JSON_INVALID\)$/),
+      expect.stringMatching(/^ {2}Correct .*--text.* \(PW_JSON_INVALID\)$/),
     ])
     const bare = await run([])
     expect([bare.code, bare.stdout, bare.stderr]).toEqual([2, '', expect.stringContaining('Usage: piecework')])

@@ -1,5 +1,5 @@
 // `run` as its users see it: what COMMAND gets, what comes out, how each end counts, and the exit code.
-import { mkdirSync, readdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { numbers, room } from './cli.js'
 
@@ -127,6 +127,29 @@ describe('COMMAND itself', () => {
     }
     expect(readdirSync(folder)).toEqual(['plain.txt'])
   }, 60_000)
+
+  it('whose interpreter is missing: 126, before anything is made', async () => {
+    const { run, write, folder, path } = room()
+    chmodSync(write('script', `#!${path('nowhere')} -x\necho hello\n`), 0o755)
+    const { code, stderr } = await run(['run', '--', './script'], { input: 'x\n' })
+    expect([code, stderr]).toEqual([126, expect.stringContaining(`its interpreter ${path('nowhere')} does not exist`)])
+    expect(readdirSync(folder)).toEqual(['script'])
+    chmodSync(write('script', '#!/bin/sh\necho "$1"\n'), 0o755)
+    expect((await run(['run', '--', './script'], { input: 'x\n' })).stdout).toBe('x\n')
+  })
+
+  it.each(['--joblog', '--results'])(
+    '%s in a place that cannot be written: 2, before anything is made',
+    async (option) => {
+      const { run, write, folder } = room()
+      write('file', '')
+      for (const place of option === '--joblog' ? ['none/log', '.', '/dev/full'] : ['file', 'file/x']) {
+        const { code, stderr } = await run(['run', option, place, '--', 'true'], { input: 'x\n' })
+        expect([code, stderr]).toEqual([2, expect.stringContaining(`piecework: ${option}: `)])
+        expect(readdirSync(folder)).toEqual(['file'])
+      }
+    },
+  )
 
   it('missing when the item names it: stops at once, counts nothing, and goes on later', async () => {
     const { run } = room()

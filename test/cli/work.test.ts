@@ -194,10 +194,19 @@ it('answers probes', async () => {
 it('refuses what cannot work', async () => {
   const here = room()
   here.write('broken.mjs', 'export default 5')
+  here.write('syntax.mjs', '\nexport default not this')
+  here.write('missing.mjs', "import 'left-pad-of-nobody'")
+  here.write('empty.mjs', 'export default {}')
+  here.write('bare.mjs', 'export const a = 1')
   for (const [words, code, text] of [
     [['q'], 'PW_USAGE', 'either --handler FILE or -- COMMAND'],
     [['q', '--handler', 'h.mjs', '--', 'true'], 'PW_USAGE', 'either'],
-    [['q', '--handler', 'none.mjs'], 'PW_HANDLER_INVALID', 'cannot be loaded'],
+    [['q', '--handler', 'none.mjs'], 'PW_HANDLER_UNREADABLE', 'none.mjs does not exist'],
+    [['q', '--handler', '.'], 'PW_HANDLER_UNREADABLE', 'is no file'],
+    [['q', '--handler', 'syntax.mjs'], 'PW_HANDLER_UNREADABLE', 'Unexpected'],
+    [['q', '--handler', 'missing.mjs'], 'PW_HANDLER_UNREADABLE', 'left-pad-of-nobody'],
+    [['q', '--handler', 'empty.mjs'], 'PW_HANDLER_INVALID', 'empty.mjs: The object of handlers is empty'],
+    [['q', '--handler', 'bare.mjs'], 'PW_HANDLER_INVALID', 'bare.mjs: The handler is undefined'],
     [['q', '--handler', 'broken.mjs'], 'PW_HANDLER_INVALID', '5'],
     [['q', '--health', 'x', '--handler', 'broken.mjs'], 'PW_HANDLER_INVALID', '5'],
     [['', '--', 'true'], 'PW_NAME_INVALID', 'empty'],

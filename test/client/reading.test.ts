@@ -99,7 +99,7 @@ describe('cancel', () => {
       Array.from({ length: 2300 }, (_, n) => n),
       { type: 'a' },
     )
-    await mail.enqueueMany([1, 2, 3], { type: 'b', delayMs: 1000 })
+    await mail.enqueueMany([1, 2, 3], { type: 'b', delayMs: 60_000 })
     await holdSome(connection, 'mail', 1100)
     expect(await mail.cancel({ type: 'a' })).toEqual({ cancelled: 1200, asked: 1100 })
     expect(await mail.stats()).toMatchObject({ ready: 0, leased: 1100, scheduled: 3, cancelled: 1201 })
@@ -138,10 +138,10 @@ describe('move', () => {
     )
     await mail.enqueueMany([1, 2, 3], { type: 'ping' })
     await holdSome(connection, 'mail', 100)
-    expect(await mail.move({ type: 'report', to: 'slow' })).toEqual({ moved: 2200, asked: 100 })
+    expect(await mail.move({ type: 'report', to: 'slow' })).toEqual({ moved: 2200, asked: 100, routed: true })
     expect(await slow.stats()).toMatchObject({ ready: 2200, enqueued: 0 })
     expect(await mail.stats()).toMatchObject({ ready: 3, leased: 100, moved: 2200 })
-    expect(await slow.move({ to: 'mail' })).toEqual({ moved: 2200, asked: 0 })
+    expect(await slow.move({ to: 'mail' })).toEqual({ moved: 2200, asked: 0, routed: false })
     expect(await mail.stats()).toMatchObject({ ready: 2203 })
   })
 
@@ -152,6 +152,30 @@ describe('move', () => {
     expect(await refusalOf(mail.move(undefined as never))).toMatchObject({ code: 'PW_OPTION_INVALID' })
     expect(await refusalOf(mail.move({ to: 'mail' }))).toMatchObject({ code: 'PW_OPTION_INVALID' })
     expect(await refusalOf(mail.move({ to: 'x', typ: 'a' } as never))).toMatchObject({ code: 'PW_OPTION_UNKNOWN' })
+    const wrong = { type: 'a', to: 'x', back: true }
+    expect(await refusalOf(mail.move(wrong as never))).toMatchObject({ code: 'PW_OPTION_INVALID' })
+    expect(await refusalOf(mail.move({ type: 'none', back: true }))).toMatchObject({ code: 'PW_MOVE_UNKNOWN' })
+  })
+
+  it('leads later tasks of a moved type along, until it is brought back', async () => {
+    const { pw } = await openStore()
+    const [mail, slow] = [pw.queue('mail'), pw.queue('slow')]
+    const types = async () => {
+      const listed = [...(await mail.list()).items, ...(await slow.list()).items]
+      return listed.map(({ queue, type, payload }) => `${queue}/${type} ${payload}`)
+    }
+    await mail.enqueue(1, { type: 'report' })
+    expect(await mail.move({ type: 'report', to: 'slow' })).toEqual({ moved: 1, asked: 0, routed: true })
+    await mail.enqueue(2, { type: 'report' })
+    await mail.enqueue(3)
+    expect(await types()).toEqual(['mail/mail 3', 'slow/report 1', 'slow/report 2'])
+    // Picked by more than its type: what comes later is not meant.
+    expect(await mail.move({ type: 'mail', state: 'ready', to: 'slow' })).toMatchObject({ moved: 1, routed: false })
+    await mail.enqueue(4)
+    expect(await mail.move({ type: 'report', back: true })).toEqual({ moved: 2, asked: 0, routed: false })
+    await mail.enqueue(5, { type: 'report' })
+    expect(await types()).toEqual(['mail/report 1', 'mail/report 2', 'mail/mail 4', 'mail/report 5', 'slow/slow 3'])
+    expect(await refusalOf(mail.move({ type: 'report', back: true }))).toMatchObject({ code: 'PW_MOVE_UNKNOWN' })
   })
 })
 

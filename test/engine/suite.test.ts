@@ -51,6 +51,34 @@ const wrong: (Planted & { finds: string })[] = [
     by: 'if (filter.key === filter)',
     finds: 'amend: selects by id, queue, type, key, batch and state',
   },
+  {
+    bug: 'a dedup key stays where its task was when somebody asks it to move',
+    file: 'move.js',
+    text: 'dedupFor(s, there, dedupKey, row.id);',
+    by: '',
+    finds: 'routes: when they end, what is still held in the other queue keeps its dedup key for both',
+  },
+  {
+    bug: 'a route leads away from the dedup keys of the queue where it begins',
+    file: 'enqueue.js',
+    text: 'left: landing && queue.id',
+    by: 'left: undefined',
+    finds: 'routes: keep the dedup keys of what was moved, of what is still held, and of what has just ended',
+  },
+  {
+    bug: 'a route that leads back is taken',
+    file: '../names.js',
+    text: 'return this.way(from).includes(to);',
+    by: 'return this.way(from).includes(0);',
+    finds: 'routes: may follow one another, and never in a circle',
+  },
+  {
+    bug: 'a schedule that is set again begins anew',
+    file: '../schedules.js',
+    text: 'const lastAt = before?.lastAt ?? null;',
+    by: 'const lastAt = null;',
+    finds: 'schedules: set again go on where they were; another timing begins anew, and loses nothing that was due',
+  },
 ]
 
 it('has tests that are named once each', () => {

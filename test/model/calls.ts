@@ -121,6 +121,7 @@ export class Caller {
         if (answer.status === 'rejected') {
           const { code } = answer.reason as { code?: string }
           assert.ok(verbs.refusals(this.model, tasks).includes(String(code)), String(answer.reason))
+          this.model.refused()
           return this.saw(code === 'PW_BATCH_SEALED' ? 'refused' : 'differs')
         }
         const now = (given: Enqueued[]) => this.enqueued(tasks, given)

@@ -17,7 +17,7 @@ const chosen = places.filter(({ file }) => PW_MODEL_PATH === undefined || file =
 const common = {
   ...{ enqueued: 600, delivered: 500, redelivered: 150, done: 400, scheduled: 40, ready: 15, dead: 30, stale: 200 },
   ...{ duplicate: 20, repeated: 100, matured: 50, promoted: 15, expired: 50, died: 25 },
-  ...{ 'extend held': 20, 'extend stale': 20 },
+  ...{ 'extend held': 20, 'extend stale': 20, route: 20, 'route ended': 3 },
 }
 /** What is seldom, and asked of the larger run alone. */
 const seldom = {

@@ -115,10 +115,14 @@ export class Model {
   wallShift = 0
   /** Told when a task due on the wall clock is reckoned by it as it stands. */
   reckoned = (): void => {}
+  /** Told when a call was refused in a transaction, which undoes what was reckoned in it. */
+  refused = (): void => {}
   readonly tasks = new Map<string, ModelTask>()
   readonly counts = new Map<string, Counts>()
   readonly paused = new Set<string>()
   readonly dedup = new Map<string, { task: string; endsAt: number | null }>()
+  /** Where tasks go that are enqueued as a type of a queue. */
+  readonly routes = new Map<string, { queue: string; type: string }>()
   readonly batches = new Map<string, ModelBatch>()
   readonly ends = new Map<string, ModelEnd>()
   readonly workers = new Map<string, ModelWorker>()
@@ -159,6 +163,11 @@ export class Model {
     if (to !== 'scheduled' && to !== 'leased') task.wakeAt = null
   }
 
+  /** What a task that is enqueued as this becomes. */
+  landing(queue: string, type: string): { queue: string; type: string } {
+    return this.routes.get(figuresOf({ queue, type })) ?? { queue, type }
+  }
+
   batch(task: ModelTask): ModelBatch | undefined {
     return task.batch === null ? undefined : this.batches.get(task.batch)
   }
@@ -187,9 +196,7 @@ export class Model {
     const { dedupWindowMs } = this.rulesOf(task.queue)
     const keepMs = this.keepMsOf(task)
     if (keepMs > 0) this.ends.set(task.id, { outcome, result, type: task.type, endsAt: this.now + keepMs })
-    const held = this.heldDedup(task)
-    if (held && dedupWindowMs > 0) held.endsAt = this.now + dedupWindowMs
-    else if (held) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.freeDedup(task, dedupWindowMs > 0 ? this.now + dedupWindowMs : null)
     this.touch(task)
   }
 
@@ -197,9 +204,24 @@ export class Model {
     return Math.max(this.rulesOf(task.queue).resultKeepMs, task.keepsResult ? 600_000 : 0)
   }
 
-  heldDedup(task: ModelTask): { task: string; endsAt: number | null } | undefined {
-    const held = this.dedup.get(dedupName(task.queue, task.dedupKey))
-    return held?.task === task.id ? held : undefined
+  /** A task gives its dedup key up where it holds it: in its queue, and in the one that it was asked to move to. */
+  private freeDedup(task: ModelTask, endsAt: number | null): void {
+    for (const queue of task.moveTo === null ? [task.queue] : [task.queue, task.moveTo]) {
+      const name = dedupName(queue, task.dedupKey)
+      const held = this.dedup.get(name)
+      if (held?.task !== task.id) continue
+      if (endsAt === null) this.dedup.delete(name)
+      else held.endsAt = endsAt
+    }
+  }
+
+  /** Answers whether the task holds its dedup key in that queue now. */
+  private takeDedup(task: ModelTask, queue: string): boolean {
+    const name = dedupName(queue, task.dedupKey)
+    const held = this.dedup.get(name)
+    if (held && held.task !== task.id && (held.endsAt === null || held.endsAt > this.now)) return false
+    this.dedup.set(name, { task: task.id, endsAt: null })
+    return true
   }
 
   /** The wall clock jumped: tasks due on it are due at another instant of the engine's clock. */
@@ -227,7 +249,7 @@ export class Model {
     if (!held) task.slot = false
     Object.assign(task, { reason, deadlineAt: null, wallAt: null, hold: null })
     this.countBatch(task, 'dead')
-    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.freeDedup(task, null)
     if (!held) this.touch(task)
     return 'dead'
   }
@@ -236,7 +258,7 @@ export class Model {
   private forward(task: ModelTask, event: LifeEvent, queue: string, reason: string): 'dead' {
     this.step(task, event, 'dead')
     this.countBatch(task, 'dead')
-    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, task.dedupKey))
+    this.freeDedup(task, null)
     this.touch(task)
     const keepMs = this.keepMsOf(task)
     if (keepMs > 0)
@@ -265,18 +287,22 @@ export class Model {
     const { state, dedupKey } = task
     const type = typeIn(queue, task)
     this.touch(task)
-    if (this.heldDedup(task)) this.dedup.delete(dedupName(task.queue, dedupKey))
+    this.freeDedup(task, null)
     this.step(task, 'move', state === 'ready' && task.key !== null ? 'waiting' : state, state, { ...task, queue, type })
     Object.assign(task, { queue, type, moveTo: null, slot: false })
     this.touch(task)
     if (state === 'dead' || dedupKey === null) return
-    const there = this.dedup.get(dedupName(queue, dedupKey))
-    if (there && (there.endsAt === null || there.endsAt > this.now)) task.dedupKey = null
-    else this.dedup.set(dedupName(queue, dedupKey), { task: task.id, endsAt: null })
+    if (!this.takeDedup(task, queue)) task.dedupKey = null
   }
 
   /** The type it will have there is known from now on, with figures of its own. */
   askMove(task: ModelTask, queue: string): void {
+    const { moveTo, dedupKey } = task
+    const before = this.dedup.get(dedupName(moveTo ?? '', dedupKey))
+    if (moveTo !== null && moveTo !== task.queue && before?.task === task.id) {
+      this.dedup.delete(dedupName(moveTo, dedupKey))
+    }
+    if (dedupKey !== null) this.takeDedup(task, queue)
     task.moveTo = queue
     this.countsOf(figuresOf({ queue, type: typeIn(queue, task) }))
   }
@@ -353,5 +379,6 @@ export class Model {
 
 export const figuresOf = (task: { queue: string; type: string }) => JSON.stringify([task.queue, task.type])
 /** Tasks of no type of their own have none in another queue either. */
-const typeIn = (queue: string, task: ModelTask) => (task.type === task.queue ? queue : task.type)
+export const typeIn = (queue: string, task: { queue: string; type: string }) =>
+  task.type === task.queue ? queue : task.type
 export const dedupName = (queue: string, key: string | null) => JSON.stringify([queue, key])

@@ -55,6 +55,7 @@ export type Move =
       dryRun: boolean
     }
   | { do: 'pause'; queue: string; type: string | null; paused: boolean }
+  | { do: 'route'; queue: string; type: string | null; on: boolean }
   | { do: 'seal' | 'forget'; batch: string }
   | { do: 'follow'; batch: string; task: { type?: string; key?: string; delayMs?: number; batch?: string } }
   | { do: 'join' | 'leave' | 'beat'; worker: number }
@@ -164,6 +165,13 @@ const pause = fc.record({
   type: fc.constantFrom(null, 'a', 'b'),
   paused: fc.boolean(),
 })
+/** Between the two queues; `null`: of tasks of no type of their own. */
+const route = fc.record({
+  do: fc.constant('route' as const),
+  queue,
+  type: fc.constantFrom(null, 'a', 'b'),
+  on: fc.constantFrom(true, true, false),
+})
 const batchMove = fc.record({
   do: fc.constantFrom('seal' as const, 'seal' as const, 'forget' as const),
   batch: fc.constantFrom('b1', 'b2', 'b3'),
@@ -202,6 +210,7 @@ const move = (file: boolean): fc.Arbitrary<Move> =>
     { weight: 4, arbitrary: extend },
     { weight: 6, arbitrary: amend as fc.Arbitrary<Move> },
     { weight: 1, arbitrary: pause },
+    { weight: 2, arbitrary: route },
     { weight: 2, arbitrary: batchMove },
     { weight: 2, arbitrary: follow as fc.Arbitrary<Move> },
     { weight: 4, arbitrary: workerMove },

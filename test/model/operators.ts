@@ -1,7 +1,7 @@
 // What an operator's acts do on the model: cancel, purge, move, discard, edit, redrive; batches sealed and forgotten.
 import type { Amended, Change, Filter, NewTask } from '../../dist/engine/contract.js'
 import type { State } from '../../dist/task/lifecycle.js'
-import { byId, dedupName, type Model, type ModelBatch, type ModelTask, newBatch } from './model.js'
+import { byId, dedupName, figuresOf, type Model, type ModelBatch, type ModelTask, newBatch, typeIn } from './model.js'
 
 const open: readonly State[] = ['scheduled', 'waiting', 'ready']
 const touched: Record<Change['do'], readonly State[]> = {
@@ -82,6 +82,17 @@ function redrive(m: Model, task: ModelTask): void {
     else m.dedup.set(name, { task: task.id, endsAt: null })
   }
   m.touch(task)
+}
+
+/** New tasks of a type go to the other queue, or no longer; answers the code of what refuses that. */
+export function route(m: Model, from: { queue: string; type: string }, to: string | null): string | null {
+  const name = figuresOf(from)
+  if (to === null) return m.routes.delete(name) ? null : 'PW_MOVE_UNKNOWN'
+  const there = { queue: to, type: typeIn(to, from) }
+  for (const each of [from, there]) m.countsOf(figuresOf(each))
+  if (m.routes.has(figuresOf(there))) return 'PW_MOVE_CIRCLE'
+  m.routes.set(name, there)
+  return null
 }
 
 function batchOf(m: Model, name: string): ModelBatch {

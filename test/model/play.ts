@@ -51,6 +51,9 @@ class Player {
     this.model.reckoned = () => {
       if (this.wallMoved(this.handle)) this.shifts[this.handle] = null
     }
+    this.model.refused = () => {
+      this.shifts[this.handle] = null
+    }
   }
 
   async open(handles: number): Promise<void> {
@@ -186,6 +189,9 @@ class Player {
         else model.paused.delete(name)
         break
       }
+      case 'route':
+        await this.route(move, engine)
+        break
       case 'seal':
         await this.configure(engine, move.batch, { sealed: true }, operators.seal(model, move.batch) ? null : sealed)
         break
@@ -214,6 +220,23 @@ class Player {
     )
     assert.equal(refusal, code, `batch ${batch} with ${JSON.stringify(patch)}`)
     if (code !== null) this.caller.saw(`batch ${code}`)
+    if (code !== null) this.model.refused()
+  }
+
+  private async route(move: Extract<Move, { do: 'route' }>, engine: Engine): Promise<void> {
+    const { model } = this
+    // One that is there is ended, if any is.
+    const [known] = move.on ? [] : model.routes.keys()
+    const [queue, type] = known ? (JSON.parse(known) as [string, string]) : [move.queue, move.type ?? move.queue]
+    const to = move.on ? (move.queue === 'q' ? 'other' : 'q') : null
+    const done = engine.configure('route', `${queue}\0${type}`, to === null ? null : { to }, 'test')
+    const refusal = await done.then(
+      () => null,
+      ({ code }) => code,
+    )
+    assert.equal(refusal, operators.route(model, { queue, type }, to), 'a route')
+    this.caller.saw(refusal ?? (move.on ? 'route' : 'route ended'))
+    if (refusal !== null) model.refused()
   }
 
   /** Workers 0 to 2 are processes, which join before they claim; worker 3 is a client that only the lease tells of. */

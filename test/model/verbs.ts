@@ -39,9 +39,12 @@ function standing(m: Model, task: NewTask, id: string): string | null {
     const member = members.get(identity)
     if (member !== undefined) return member
   }
-  const name = dedupName(task.queue, task.dedupKey ?? null)
-  const held = task.dedupKey === undefined ? undefined : m.dedup.get(name)
-  const known = held && (held.endsAt === null || held.endsAt > m.now) ? held.task : null
+  const there = m.landing(task.queue, task.type ?? task.queue).queue
+  const name = dedupName(there, task.dedupKey ?? null)
+  // A route does not lead away from the dedup keys of the queue where it begins.
+  const names = task.dedupKey === undefined ? [] : [dedupName(task.queue, task.dedupKey), name]
+  const holders = names.flatMap((each) => m.dedup.get(each) ?? [])
+  const known = holders.find(({ endsAt }) => endsAt === null || endsAt > m.now)?.task ?? null
   if (members && task.identity !== undefined) members.set(identity, known ?? id)
   if (known === null && task.dedupKey !== undefined) m.dedup.set(name, { task: id, endsAt: null })
   return known
@@ -50,7 +53,9 @@ function standing(m: Model, task: NewTask, id: string): string | null {
 /** What a duplicate does to the task that is there, unless that is leased or dead. */
 function revise(m: Model, task: ModelTask | undefined, by: NewTask): void {
   const { onDuplicate = 'keep', dedupKey, delayMs, dueAt } = by
-  if (!task || onDuplicate === 'keep' || task.dedupKey !== dedupKey) return
+  if (!task || onDuplicate === 'keep' || dedupKey === undefined) return
+  if (dueAt !== undefined) m.reckoned()
+  if (task.dedupKey !== dedupKey) return
   if (task.state === 'leased' || task.state === 'dead') return
   const replaces = onDuplicate === 'replace'
   const { headStartMs } = m.rulesOf(task.queue)
@@ -73,28 +78,42 @@ function revise(m: Model, task: ModelTask | undefined, by: NewTask): void {
   m.step(task, onDuplicate, to)
 }
 
+interface There {
+  queue: string
+  type: string
+  key: string | null
+  /** Neither leased nor dead nor gone. */
+  live: boolean
+}
+
 /** True when one of these would replace a task of another type or key, which refuses all of them. */
 function differs(m: Model, tasks: readonly NewTask[]): boolean {
   // In order, each seeing what those before it left.
-  const ahead = new Map<string, { type: string; key: string | null; live: boolean }>()
+  const ahead = new Map<string, There>()
   return tasks.some((task) => {
     if (task.dedupKey === undefined) return false
-    const name = dedupName(task.queue, task.dedupKey)
     const members = task.batch === undefined ? undefined : m.batches.get(task.batch)?.members
     if (task.identity !== undefined && members?.has(task.identity)) return false
     const { type = task.queue, key = null } = task
-    const there = ahead.get(name) ?? standsThere(m, name)
-    if (!there) ahead.set(name, { type, key, live: true })
-    return task.onDuplicate === 'replace' && there?.live === true && (there.type !== type || there.key !== key)
+    const landing = m.landing(task.queue, type)
+    const name = dedupName(landing.queue, task.dedupKey)
+    const there = [dedupName(task.queue, task.dedupKey), name]
+      .map((each) => ahead.get(each) ?? standsThere(m, each))
+      .find((found) => found !== undefined)
+    if (!there) ahead.set(name, { queue: landing.queue, type: landing.type, key, live: true })
+    if (task.onDuplicate !== 'replace' || !there?.live) return false
+    // Tasks of no type of their own have none in another queue either.
+    const same = there.type === type || (type === task.queue && there.type === there.queue)
+    return !same || there.key !== key
   })
 }
 
-function standsThere(m: Model, name: string) {
+function standsThere(m: Model, name: string): There | undefined {
   const held = m.dedup.get(name)
   if (!held || (held.endsAt !== null && held.endsAt <= m.now)) return undefined
   const task = m.tasks.get(held.task)
   const live = task !== undefined && task.state !== 'leased' && task.state !== 'dead'
-  return { type: task?.type ?? '', key: task?.key ?? null, live }
+  return { queue: task?.queue ?? '', type: task?.type ?? '', key: task?.key ?? null, live }
 }
 
 function batchOf(m: Model, name: string) {
@@ -117,7 +136,8 @@ export function follow(m: Model, followUp: NonNullable<ModelBatch['followUp']>, 
 
 function add(m: Model, given: NewTask, id: string): void {
   must(!m.tasks.has(id), `id ${id} is used once`)
-  const { queue, type = queue, key = null, batch = null, dedupKey = null, priority = 0 } = given
+  const { key = null, batch = null, dedupKey = null, priority = 0 } = given
+  const { queue, type } = m.landing(given.queue, given.type ?? given.queue)
   const wallAt = given.dueAt ?? null
   const dueAt = wallAt === null ? m.now + (given.delayMs ?? 0) : Math.round(wallAt - m.wallShift)
   const later = dueAt > m.now

@@ -18,14 +18,17 @@ export interface Server {
   readonly port: number
 }
 
-/** One server for this file, started by the first call; it ends when the file's tests have ended. */
-export function serverOfFile(settings: readonly string[] = ['fsync=off']): () => Promise<Server> {
+/** One server for this file, started by the first call; it ends when the file's tests have ended. `hear`: its log. */
+export function serverOfFile(
+  settings: readonly string[] = ['fsync=off'],
+  hear: (log: string) => void = () => {},
+): () => Promise<Server> {
   let started: Promise<Running> | null = null
   afterAll(async () => {
     await (await started)?.remove()
   }, 60_000)
   return () => {
-    started ??= run(settings)
+    started ??= run(settings, hear)
     return started
   }
 }
@@ -42,7 +45,7 @@ async function packageOf(): Promise<typeof EmbeddedPostgres> {
   return (await import(from)).default
 }
 
-async function run(settings: readonly string[]): Promise<Running> {
+async function run(settings: readonly string[], hear: (log: string) => void): Promise<Running> {
   const folder = mkdtempSync(join(tmpdir(), 'piecework-postgres-'))
   const port = await freePort()
   const flags = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', ...settings]
@@ -56,7 +59,7 @@ async function run(settings: readonly string[]): Promise<Running> {
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
     postgresFlags: flags.flatMap((flag) => ['-c', flag]),
-    onLog() {},
+    onLog: (text) => hear(String(text)),
     onError() {},
   })
   await embedded.initialise()

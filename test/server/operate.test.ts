@@ -85,9 +85,16 @@ it('purges and moves what a filter picks, and nothing when nobody said what', as
   )
   expect(refusal(await post('/v1/queues/q/purge', {}))).toEqual([400, 'PW_FILTER_MISSING'])
   expect((await post('/v1/queues/q/purge', { type: 'a' })).json).toEqual({ purged: 2 })
-  expect((await post('/v1/queues/q/move', { to: 'other', type: 'b' })).json).toEqual({ moved: 1, asked: 0 })
+  expect((await post('/v1/queues/q/move', { to: 'other', type: 'b' })).json).toEqual({
+    moved: 1,
+    asked: 0,
+    routed: true,
+  })
   expect((await get('/v1/queues/other/tasks')).json.items).toMatchObject([{ type: 'b' }])
-  expect((await post('/v1/queues/q/purge', { all: true })).json).toEqual({ purged: 1 })
+  await post('/v1/queues/q/tasks', { payload: 2, type: 'b' })
+  expect(refusal(await post('/v1/queues/q/move', { back: true }))).toEqual([404, 'PW_MOVE_UNKNOWN'])
+  expect((await post('/v1/queues/q/move', { back: true, type: 'b' })).json).toMatchObject({ moved: 2, routed: false })
+  expect((await post('/v1/queues/q/purge', { all: true })).json).toEqual({ purged: 3 })
   expect(refusal(await post('/v1/queues/q/move', { to: 'q' }))).toEqual([400, 'PW_OPTION_INVALID'])
 })
 

@@ -24,6 +24,8 @@ export function askTold(verb: Verb, args: readonly unknown[]): Asked {
       return { verb, worker: (args[1] as { worker: string }).worker, event: args[0] as 'join' | 'beat' | 'leave' }
     case 'sweep':
       return { verb }
+    case 'configure':
+      return { verb, kind: String(args[0]) }
     case 'amend':
       return { verb, change: (args[1] as { do: string }).do, ids: (args[0] as { ids?: string[] }).ids ?? null }
   }

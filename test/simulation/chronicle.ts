@@ -4,7 +4,7 @@ import { states } from '../../dist/task/lifecycle.js'
 import type { Row } from './events.js'
 
 const plain = ['id', 'state', 'place', 'dueAt', 'wakeAt', 'number', 'spent', 'releases', 'deaths', 'fence', 'nonce']
-const columns = [...plain, 'key', 'priority', 'dedupKey', 'flags', 'type', 'holder', 'worker']
+const columns = [...plain, 'key', 'priority', 'dedupKey', 'flags', 'headers', 'type', 'holder', 'worker']
 
 const readOf = (row: 'old' | 'new', column: string) => {
   if (column === 'type') return `(select name from piecework_type where id = ${row}.type)`
@@ -36,6 +36,10 @@ function readRow(values: readonly unknown[]): Row | null {
   for (const [i, column] of columns.entries()) row[column] = values[i]
   row.id = String(row.id)
   row.state = states[Number(row.state) - 1]
+  const { headers } = row
+  delete row.headers
+  const slot = headers === null ? undefined : (JSON.parse(String(headers)) as Record<string, string>)['piecework-slot']
   row.cancelAsked = (Number(row.flags) & 1) !== 0
+  row.slotAt = slot === undefined ? null : Date.parse(slot)
   return row as unknown as Row
 }

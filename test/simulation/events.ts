@@ -26,6 +26,8 @@ export interface Row {
   priority: number
   dedupKey: string | null
   cancelAsked: boolean
+  /** The instant of the slot that it was enqueued for; null when no schedule did. */
+  slotAt: number | null
 }
 
 /** Calls that may change something; what only reads is not told. */
@@ -37,6 +39,7 @@ export type Asked =
   | { verb: 'worker'; worker: string; event: 'join' | 'beat' | 'leave' }
   | { verb: 'sweep' }
   | { verb: 'amend'; change: string; ids: readonly string[] | null }
+  | { verb: 'configure'; kind: string }
 export interface AskedTask {
   item: number
   type: string
@@ -58,7 +61,7 @@ export type Answer =
   | { verb: 'claim'; deliveries: { receipt: string; id: string; number: number; fence: number }[] }
   | { verb: 'settle'; outcomes: string[] }
   | { verb: 'extend'; held: string[] }
-  | { verb: 'worker' | 'sweep' | 'amend' }
+  | { verb: 'worker' | 'sweep' | 'amend' | 'configure' }
 
 export type Happening =
   | { is: 'phase'; phase: 'chaos' | 'heal' | 'closing' | 'over' }
@@ -68,13 +71,15 @@ export type Happening =
   | { is: 'up'; process: string; wire: boolean }
   | { is: 'killed'; process: string; by: string | null }
   | { is: 'paused' | 'resumed' | 'stopping' | 'stopped'; process: string }
+  /** The schedule is set for the first time, its first slot at that instant; or removed. */
+  | { is: 'beat'; firstAt: number | null; wallMs: number }
   | { is: 'offered'; process: string; item: Item }
   | { is: 'accepted'; process: string; item: number; id: string; duplicate: boolean }
   | { is: 'rejected'; process: string; item: number; code: string }
   /** A call reaches the engine; `copy`: the wire delivered it a second time. */
   | { is: 'ask'; call: number; process: string; copy: boolean; asked: Asked }
   /** The call runs inside a transaction; its changes follow. */
-  | { is: 'ran'; call: number; commit: number; now: number }
+  | { is: 'ran'; call: number; commit: number; now: number; wallMs: number }
   | { is: 'change'; call: number; commit: number; now: number; before: Row | null; after: Row | null }
   /** The engine answers; `commit` is the call's (null: it only read), `synced` the last one that is on the disk. */
   | { is: 'answer'; call: number; commit: number | null; synced: number; answer: Answer }

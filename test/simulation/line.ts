@@ -101,7 +101,7 @@ export class Line implements Engine {
   measure = (queues: readonly string[] | null, durable: boolean): Promise<Figures> =>
     this.back(this.ports.store.engine.measure(queues, durable))
   configure = (kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> =>
-    this.back(this.ports.store.engine.configure(kind, name, patch, actor))
+    this.sent<Patch>('configure', [kind, name, patch, actor])
 
   open = () => Promise.resolve()
   close = () => Promise.resolve()

@@ -53,6 +53,13 @@ export interface Act {
   pick: number
 }
 
+/** A schedule that every process sets when it starts; its first slot is so long after the start of the run. */
+export interface Beat {
+  firstMs: number
+  everyMs: number
+  missed: 'latest' | 'skip' | 'all'
+}
+
 export interface Plan {
   seed: number
   policy: PolicyPatch & { leaseMs: number; deliveriesMax: number; dedupWindowMs: number; headStartMs: number }
@@ -62,6 +69,7 @@ export interface Plan {
   faults: Fault[]
   acts: Act[]
   chaosMs: number
+  beat?: Beat | null
 }
 
 export class Dice {
@@ -109,7 +117,16 @@ export function planOf(seed: number): Plan {
     pick: dice.between(0, 30),
   }))
   const limited = { ...policy, concurrencyMax: dice.pick(null, null, 2, 3) }
-  return { seed, policy: limited, width: policy.perKey.width, processes, items, faults, acts, chaosMs }
+  const beat = dice.chance(0.6) ? beatOf(dice, faults) : null
+  return { seed, policy: limited, width: policy.perKey.width, processes, items, faults, acts, chaosMs, beat }
+}
+
+/** One that gives back all that was missed is slow where the clock jumps by an hour: a pile of tasks proves no more. */
+function beatOf(dice: Dice, faults: readonly Fault[]): Beat {
+  const missed = dice.pick('latest', 'skip', 'all')
+  const hours = faults.some(({ kind, size }) => kind === 'jump' && Math.abs(size) > 60_000)
+  const everyMs = missed === 'all' && hours ? 300_000 : dice.pick(300, 700, 1500)
+  return { firstMs: dice.between(0, 1500), everyMs, missed }
 }
 
 /** Longer than any run of chaos: a lease that only its holder or its holder's death can end. */

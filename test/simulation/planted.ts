@@ -261,6 +261,52 @@ const ofEnds = [
   ),
 ]
 
+/** Bugs of schedules. */
+const ofSchedules = [
+  plant(
+    'slots',
+    'the slot that was enqueued is not kept',
+    sqlite('schedules.js', 'setSlot.run(nextAt, lastAt, row', 'setSlot.run(nextAt, row.lastAt, row'),
+  ),
+  plant(
+    'slots',
+    'a schedule that is set again begins anew',
+    both('schedules.js', 'const lastAt = before?.lastAt ?? null;', 'const lastAt = null;'),
+    both('schedules.js', 'changed: before?.settings !== row.settings', 'changed: true'),
+  ),
+  plant(
+    'slots',
+    'a slot goes back with the wall clock',
+    both('schedules.js', 'dueAtInstant(begun, row.lastAt, now);', 'dueAtInstant(begun, null, now);'),
+    both('../task/schedule.js', 'const nextAt = slotAfter(begun, newest);', 'const nextAt = slotAfter(begun, now);'),
+  ),
+  plant(
+    'slots',
+    'of all that was missed only the newest comes back',
+    both('../task/schedule.js', "begun.missed === 'all' ? missedSlotsMax : 1", '1'),
+  ),
+  plant('slots', 'no sweep looks for slots', sqlite('sweep.js', 'slots: slotMs === 0', 'slots: false')),
+  plant(
+    'slots',
+    'the slot advances in another commit than its task',
+    sqlite(
+      'schedules.js',
+      's.q.setSlot.run(nextAt, lastAt, row.queue, row.name);',
+      'advanceLater(s, row, nextAt, lastAt);',
+    ),
+    sqlite(
+      'schedules.js',
+      'function fire(s, rows, max) {',
+      `const later = [];
+function advanceLater(s, row, nextAt, lastAt) {
+    later.push([nextAt, lastAt, row.queue, row.name]);
+    if (later.length > 1) s.q.setSlot.run(...later.shift());
+}
+function fire(s, rows, max) {`,
+    ),
+  ),
+]
+
 export const planted: readonly Planted[] = [
-  ...[...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofDeaths, ...ofEnds],
+  ...[...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofDeaths, ...ofEnds, ...ofSchedules],
 ]

@@ -11,6 +11,10 @@ import { Owner, type Scheduler } from './scheduler.js'
 import type { Store } from './store.js'
 
 export const queueName = 'q'
+export const beatName = 'beat'
+
+/** The schedule's task: quick work that succeeds. */
+export const beatTask = { item: -1, script: { ms: 5, how: 'ack', times: 1, deaf: false } } as const
 
 export interface ProgramPorts {
   readonly house: House
@@ -20,6 +24,8 @@ export interface ProgramPorts {
   readonly spec: Plan['processes'][number]
   readonly weather: Weather
   readonly seed: number
+  /** The schedule that this program has in its code. */
+  readonly beat: { everyMs: number; dueAt: number; missed: 'latest' | 'skip' | 'all' } | null
   readonly tell: (happening: Happening) => void
   /** A handler that kills its process. */
   readonly suicide: (task: string) => void
@@ -57,7 +63,7 @@ export class Program {
 
   /** Starts working; the queue takes what its types are. */
   start(): void {
-    const { spec, tell } = this.ports
+    const { spec, tell, beat } = this.ports
     const { concurrency, prefetch, graceMs } = spec
     tell({ is: 'up', process: this.name, wire: spec.wire })
     const worker = this.queue.work((payload: unknown, delivery) => this.handle(payload as Payload, delivery), {
@@ -65,6 +71,7 @@ export class Program {
     })
     // Troubles are what a simulation is made of.
     worker.on('error', () => {})
+    if (beat !== null) this.queue.schedule(beatName, { ...beat, type: 'a' }, beatTask).catch(() => {})
   }
 
   async enqueue(item: Item): Promise<string | null> {

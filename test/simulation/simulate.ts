@@ -6,12 +6,14 @@ import type { Happening, SimEvent } from './events.js'
 import type { House } from './house.js'
 import type { Weather } from './line.js'
 import { Dice, type Fault, type Plan } from './plan.js'
-import { Program, queueName } from './program.js'
+import { beatName, beatTask, Program, queueName } from './program.js'
 import { Owner, Scheduler } from './scheduler.js'
 import { Store } from './store.js'
 
 /** Everything must be finished so long after the last fault, and after a few leases that only time can end. */
 const healMs = 240_000
+/** For so long the schedule goes on when no fault strikes any more: every process is back by then, and sweeps. */
+const beatOnMs = 6000
 const leasesMax = 12
 /** A process that killed itself is back after. */
 const reviveMs = 300
@@ -49,6 +51,7 @@ class World {
   private readonly dice: Dice
   private readonly accepted: string[] = []
   private slots: Slot[] = []
+  private firstAt = 0
   private store!: Store
 
   constructor(
@@ -68,6 +71,34 @@ class World {
     const configured = this.store.engine.configure('queue', queueName, { code: plan.policy }, 'plan')
     await scheduler.run(scheduler.now + 10, () => false)
     await configured
+    await this.setBeat()
+  }
+
+  private get beat() {
+    const { beat } = this.plan
+    return beat ? { everyMs: beat.everyMs, dueAt: this.firstAt, missed: beat.missed } : null
+  }
+
+  private async setBeat(): Promise<void> {
+    const { plan, scheduler, store } = this
+    if (!plan.beat) return
+    this.firstAt = Math.floor(scheduler.rightWallMs) + plan.beat.firstMs
+    const task = { payload: JSON.stringify(beatTask), type: 'a' }
+    const set = store.engine.configure('schedule', `${queueName}\0${beatName}`, { ...this.beat, task }, 'plan')
+    await scheduler.run(scheduler.now + 10, () => false)
+    await set
+    this.tell({ is: 'beat', firstAt: this.firstAt, wallMs: scheduler.rightWallMs })
+  }
+
+  /** Ends the schedule when all who sweep have had their time, so that everything can finish. */
+  private async endBeat(): Promise<void> {
+    const { plan, scheduler, store } = this
+    if (!plan.beat) return
+    await scheduler.run(scheduler.now + beatOnMs, () => false)
+    const removed = store.engine.configure('schedule', `${queueName}\0${beatName}`, null, 'plan')
+    this.tell({ is: 'beat', firstAt: null, wallMs: scheduler.rightWallMs })
+    await scheduler.run(scheduler.now + 10, () => false)
+    await removed
   }
 
   async play(): Promise<void> {
@@ -97,12 +128,12 @@ class World {
   }
 
   private program(index: number, life: number, weather: Weather): Program {
-    const { house, scheduler, store, air, tell, plan } = this
+    const { house, scheduler, store, air, tell, plan, beat } = this
     const name = `p${index}.${life}`
     const spec = plan.processes[index] as Plan['processes'][number]
     const seed = plan.seed * 1009 + index * 101 + life
     const suicide = (task: string) => this.kill(index, reviveMs, task)
-    return new Program(name, { house, scheduler, store, air, spec, weather, seed, tell, suicide })
+    return new Program(name, { house, scheduler, store, air, spec, weather, seed, tell, suicide, beat })
   }
 
   private slot = (index: number): Slot => this.slots[index % this.slots.length] as Slot
@@ -226,6 +257,7 @@ class World {
     // What is due at a wall-clock instant waits for that clock alone.
     scheduler.setWallRight()
     this.tell({ is: 'phase', phase: 'heal' })
+    await this.endBeat()
     const open = await this.drained(scheduler.now + healMs + leasesMax * this.plan.policy.leaseMs)
     if (open) this.tell({ is: 'phase', phase: 'closing' })
     await this.store.figures()

@@ -9,13 +9,13 @@ import type { Counts, Happening } from './events.js'
 import type { House } from './house.js'
 import { Owner, type Scheduler } from './scheduler.js'
 
-export type Verb = 'enqueue' | 'claim' | 'settle' | 'extend' | 'worker' | 'sweep' | 'amend'
+export type Verb = 'enqueue' | 'claim' | 'settle' | 'extend' | 'worker' | 'sweep' | 'amend' | 'configure'
 
 /** What the observer needs to see of the engine; names of private fields, so that a rename is noticed at once. */
 interface Skin {
   opened: {
     db: Database
-    session: { q: Brackets; now: number }
+    session: { q: Brackets; now: number; clock: { wallMs(): number } }
     turn: { run(work: (session: unknown) => unknown, ...rest: unknown[]): Promise<unknown> }
   }
 }
@@ -124,7 +124,9 @@ export class Store {
         // What the transaction did before its first call, it did for that one: time given back to leases.
         for (const told of this.pending) told.call ||= call
         // Calls of the simulator itself are settings.
-        if (call > 0) this.pending.push({ is: 'ran', call, commit: this.disk.commit + 1, now: session.now })
+        const { now, clock } = session
+        const at = { commit: this.disk.commit + 1, now, wallMs: clock.wallMs() }
+        if (call > 0) this.pending.push({ is: 'ran', call, ...at })
         return work(s)
       }
       return run(observed, ...rest)

@@ -92,6 +92,8 @@ function told(event: SimEvent, change: Change | null, world: World): string | nu
     case 'stopping':
     case 'stopped':
       return `${event.process} is ${event.is}`
+    case 'beat':
+      return event.firstAt === null ? 'the schedule is removed' : `a schedule is set, first slot at ${event.firstAt}`
     case 'offered':
       return `${event.process} enqueues item ${event.item.item} ${JSON.stringify(event.item.script)}`
     case 'accepted':

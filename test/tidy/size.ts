@@ -86,7 +86,7 @@ const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$
 /** Lines of code each floor may have, about a tenth above what it had when that was set; why, says docs/adr/0009. */
 const budgets: Readonly<Record<string, number>> = {
   ground: 700, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
-  task: 750, // the life cycle, limits and retries are tables: a feature is a row
+  task: 800, // the life cycle, limits and retries are tables: a feature is a row; where JSON is wrong
   engine: 110, // one page, and what wraps it
   engines: 1150, // what all SQL stores decide alike: each line here is one less in two engines
   'engines/sqlite': 2950, // its own sync, locks and clock: a file has no server that does it
@@ -96,7 +96,7 @@ const budgets: Readonly<Record<string, number>> = {
   worker: 2150, // slots, leases, threads; the floor where time goes wrong
   insight: 230, // the figures of a status, sizing arithmetic
   server: 2550, // 60 routes with their shapes, and what keeps strangers from the machine's time
-  cli: 4150, // thirty commands with their texts
+  cli: 4500, // thirty commands with their texts
   testing: 400, // without the chapters of the suite, which are tests that we ship
   'index.ts': 30,
 }
@@ -123,8 +123,8 @@ const floorSize: Rule = {
     })
   },
   bad: [
-    file('src/task/a.ts', lines(300, 'a()')),
-    file('src/task/b.ts', lines(451, '// b\nb()')),
+    file('src/task/a.ts', lines(600, 'a()')),
+    file('src/task/b.ts', lines(201, '// b\nb()')),
     file('src/engines/mysql/a.ts', 'a()'),
   ],
   bites: 2,

@@ -91,6 +91,7 @@ const forgetAct: Act = async ({ url, output }, [word], options) =>
     // Scripts forget by its name alone; people may have meant another.
     await confirm(total, `forget batch ${name}, whose items could then run again`, options.yes === true, 'people')
     await store.engine.configure('batch', name, null, store.connection.actor)
+    output.did(`${name} is forgotten`)
     if (output.json) await output.value({ batch: name, forgotten: true })
     else await output.result(`${name} forgotten`)
     const open = openIn(batch)

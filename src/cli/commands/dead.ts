@@ -122,6 +122,7 @@ const editAct: Act = async ({ url, output }, [id, json]) => {
     const row = deadOne(await taskNamed(store, String(id), null))
     const { engine, connection } = store
     await engine.amend({ ids: [row.id] }, { do: 'edit', payload }, connection.actor, { max: 1, dryRun: false })
+    output.did(`${row.id} is edited`)
     await (output.json ? output.value({ id: row.id, edited: true }) : output.result(`${row.id} edited`))
     return 0
   })
@@ -150,6 +151,7 @@ const discardAct: Act = ({ url, output }, [word], options) =>
     const filter = await meant('discard', store, word, options)
     const dryRun = options.dryRun === true
     const { changed } = await amendAll(store.connection, filter, { do: 'discard' }, dryRun)
+    if (!dryRun) output.did(`${changed} discarded`)
     if (output.json) await output.value(dryRun ? { discarded: changed, dryRun } : { discarded: changed })
     else await output.result(`${changed} ${dryRun ? 'would be ' : ''}discarded`)
     return 0
@@ -166,6 +168,7 @@ const redriveAct: Act = ({ url, output }, [word], options) => {
     const waits = canary !== undefined && !dryRun
     if (waits) output.say(`Waiting for what becomes of the first ${canary}; the others stay dead until then.`)
     const done = await redrive(store.connection, filter, { perSecond, canary, dryRun })
+    if (!dryRun) output.did(`${done.redriven} redriven`)
     if (output.json) await output.value(dryRun ? { ...done, dryRun } : done)
     else await output.result(`${done.redriven} ${dryRun ? 'would be ' : ''}redriven`)
     if (!done.failed) return 0

@@ -9,7 +9,7 @@ import { checkName } from '../../task/limits.js'
 import { checkPayloadText, encodePayload } from '../../task/payload.js'
 import { openInput } from '../input.js'
 import { type Format, formatOf, formats, type Item } from '../items.js'
-import type { Output } from '../print.js'
+import { counted, type Output } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { fileOf, type Store, withStore } from '../store.js'
 import { choice, duration, pair, whole } from '../values.js'
@@ -47,6 +47,9 @@ export function enqueueCommand(program: Command): void {
     .option('--header <name=value>', 'a text beside the payload; may be repeated', collected)
   acts(command, act)
 }
+
+/** Ids that an error names one by one. */
+const idsMax = 20
 
 const collected = (text: string, before: string[] | undefined) => [...(before ?? []), text]
 
@@ -100,6 +103,10 @@ function payloadOf(text: string, index: number, plain: boolean): string {
 
 async function fromArguments(store: Store, tasks: NewTask[], output: Output): Promise<number> {
   const answers = await store.connection.enqueueAll(tasks)
+  const ids = answers.map(({ id }) => id)
+  output.did(
+    `${counted(ids.length, 'task')} stored, ${ids.length > idsMax ? `${ids[0]} … ${ids.at(-1)}` : ids.join(' ')}`,
+  )
   for (const { id, duplicate } of answers) await (output.json ? output.value({ id, duplicate }) : output.result(id))
   return 0
 }
@@ -116,6 +123,7 @@ async function fromInput(
   const sum = await withStore(url, { create: true }, (store) =>
     enqueueAll(store.connection, one(input.items()), (item) => ({ task: make(item.payload) })),
   )
+  output.did(`${sum.enqueued} stored, ${sum.duplicates} duplicates`)
   await output.value(sum)
   return 0
 }

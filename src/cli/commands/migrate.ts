@@ -11,6 +11,7 @@ export function migrateCommand(program: Command): void {
   acts(command, async ({ url, output }, _args, options) => {
     const dryRun = options.dryRun === true
     const statements = await engineFor(url).migrate(dryRun)
+    if (!dryRun) output.did(`the store is migrated in ${statements.length} steps`)
     if (output.json) await output.value(dryRun ? { statements, dryRun } : { statements })
     else if (dryRun) for (const statement of statements) await output.result(statement)
     else await output.result(statements.length === 0 ? 'nothing to migrate' : `migrated in ${statements.length} steps`)

@@ -1,6 +1,8 @@
 // `piecework queue`: lists queues, shows and sets their policy, pauses, resumes, moves and purges them.
 import type { Command } from 'commander'
-import { amendAll, moveTasks } from '../../queue/amend.js'
+import { PieceworkError } from '../../ground/errors.js'
+import { amendAll } from '../../queue/amend.js'
+import { moveBack, moveTasks, readRoutes } from '../../queue/move.js'
 import { checkName } from '../../task/limits.js'
 import type { QueueRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
@@ -8,7 +10,7 @@ import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
 import { queueNamed } from '../names.js'
 import { oneLine, table } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
-import { fieldNamed, patchOf } from '../settings.js'
+import { fieldsOf, patchOf } from '../settings.js'
 import { type Store, withStore } from '../store.js'
 
 export function queueCommand(program: Command): void {
@@ -24,7 +26,8 @@ export function queueCommand(program: Command): void {
   acts(one('pause', 'no claims until it is resumed; what runs goes on'), (...call) => paused(true, ...call))
   acts(one('resume', 'let claims go on'), (...call) => paused(false, ...call))
   const taken = one('move', 'take tasks to another queue; leased ones follow when their delivery ends without an ack')
-  taken.requiredOption('--to <queue>', 'the other queue, made if need be')
+  taken.option('--to <queue>', 'the other queue, made if need be; with --type alone later tasks of it follow')
+  taken.option('--back', 'with --type: later tasks no longer follow, and those of this type come back')
   acts(filtered(taken, 'open').option('-n, --dry-run', 'only count'), move)
   acts(guarded(filtered(one('purge', 'remove tasks that nobody holds; leased and dead ones stay'), 'open')), purge)
 }
@@ -51,17 +54,22 @@ const list: Act = async ({ url, output }) =>
     return 0
   })
 
-const show: Act = (context, [name]) => onQueue(context, name, (_, queue) => told(context, queue))
+const show: Act = (context, [name]) => onQueue(context, name, (store, queue) => told(context, store, queue))
 
-async function told({ output }: Context, queue: QueueRecord): Promise<void> {
+async function told({ output }: Context, { connection }: Store, queue: QueueRecord): Promise<void> {
   const { policy, code, operator } = queue
-  if (output.json) return output.value({ ...shapeOf(queue), policy, code, operator })
+  const routes = (await readRoutes(connection, queue.name)).map(({ type, to, toType }) => ({ type, to, toType }))
+  if (output.json) return output.value({ ...shapeOf(queue), policy, code, operator, routes })
   const layers = [operator, code] as (Record<string, unknown> | null)[]
   const rows = Object.entries(policy).map(([field, value]) => {
     const from = ['operator', 'code'].find((_, index) => layers[index]?.[field] !== undefined) ?? 'default'
     return [field, value === null ? 'none' : oneLine(JSON.stringify(value)), from]
   })
-  await output.result(`${queue.name}${queue.paused ? ' (paused)' : ''}\n${table(['field', 'value', 'from'], rows)}`)
+  const led = routes.map(
+    ({ type, to, toType }) => `\nnew tasks of ${oneLine(type)} go to ${oneLine(`${to}/${toType}`)}`,
+  )
+  const head = `${queue.name}${queue.paused ? ' (paused)' : ''}`
+  await output.result(`${head}\n${table(['field', 'value', 'from'], rows)}${led.join('')}`)
 }
 
 /** A queue may get its policy before its first task. */
@@ -70,24 +78,29 @@ const setAct: Act = async (context, [name, settings], options) => {
   const patch = patchOf(settings as string[])
   return withStore(context.url, { create: false }, async (store) => {
     await store.client.queue(queue).configure(patch, { force: options.force === true })
-    await told(context, await queueNamed(store, queue))
+    context.output.did('the policy is set')
+    await told(context, store, await queueNamed(store, queue))
     return 0
   })
 }
 
-const unset: Act = (context, [name, fields], options) =>
-  onQueue(context, name, async (store, { name: queue }) => {
-    const named = (fields as string[]).map((field) => fieldNamed(field))
-    const layer = named.length === 0 ? { operator: null } : { unset: named }
+const unset: Act = async (context, [name, given], options) => {
+  const fields = fieldsOf(given as string[])
+  return onQueue(context, name, async (store, { name: queue }) => {
+    const layer = fields.length === 0 ? { operator: null } : { unset: fields }
     const patch = { ...layer, force: options.force === true }
     const { engine, connection } = store
-    await told(context, (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord)
+    const record = (await engine.configure('queue', queue, patch, connection.actor)) as unknown as QueueRecord
+    context.output.did('the policy is unset')
+    await told(context, store, record)
   })
+}
 
 const paused = (value: boolean, ...[context, [name]]: Parameters<Act>) =>
   onQueue(context, name, async (store, { name: queue }) => {
     await (value ? store.client.queue(queue).pause() : store.client.queue(queue).resume())
     const { output } = context
+    output.did(`${queue} is ${value ? 'paused' : 'resumed'}`)
     await (output.json
       ? output.value({ queue, paused: value })
       : output.result(`${queue} ${value ? 'paused' : 'resumed'}`))
@@ -97,10 +110,18 @@ const move: Act = (context, [name], options) =>
   onQueue(context, name, async ({ connection }, { name: queue }) => {
     const { output } = context
     const dryRun = options.dryRun === true
-    const done = await moveTasks(connection, queue, filterOf(queue, options), options.to, dryRun)
+    if ((options.to === undefined) === (options.back === undefined)) {
+      throw new PieceworkError('PW_USAGE', 'queue move takes --to QUEUE, or --back with --type.')
+    }
+    const filter = filterOf(queue, options)
+    const done = await (options.to === undefined
+      ? moveBack(connection, queue, filter, dryRun)
+      : moveTasks(connection, queue, filter, options.to, dryRun))
+    if (!dryRun) output.did(`${done.moved} moved, ${done.asked} asked`)
     if (output.json) return output.value(dryRun ? { ...done, dryRun } : done)
     const later = done.asked === 0 ? '' : `, ${done.asked} when their delivery ends`
-    await output.result(`${done.moved} ${dryRun ? 'would be moved' : 'moved'}${later}`)
+    const follow = done.routed ? '; later ones of this type follow' : ''
+    await output.result(`${done.moved} ${dryRun ? 'would be moved' : 'moved'}${later}${follow}`)
   })
 
 const purge: Act = (context, [name], options) =>
@@ -112,6 +133,7 @@ const purge: Act = (context, [name], options) =>
     const dryRun = options.dryRun === true
     if (!dryRun) await confirm(there.changed, `purge queue ${queue}`, options.yes === true)
     const { changed } = dryRun ? there : await amendAll(store.connection, filter, { do: 'purge' }, false)
+    if (!dryRun) output.did(`${changed} purged`)
     if (output.json) await output.value(dryRun ? { purged: changed, dryRun } : { purged: changed })
     else await output.result(`${changed} ${dryRun ? 'would be purged' : 'purged'}`)
   })

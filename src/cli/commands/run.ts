@@ -14,6 +14,7 @@ import { type Format, formatOf, formats } from '../items.js'
 import { quoted, template } from '../placeholders.js'
 import { type Act, acts, type Context } from '../program.js'
 import type { Again } from '../report.js'
+import { makePlaces } from '../results.js'
 import { type RunPlan, runBatch } from '../run.js'
 import { fileOf, withStore } from '../store.js'
 import { choice, duration, whole } from '../values.js'
@@ -26,6 +27,12 @@ interface Given {
   batch?: string
   replace?: string
 }
+
+/**
+ * With --keep-order so many items at least, the first included, may be under way or wait with their output for earlier
+ * ones: enough that a slow one does not stop the others at once, few enough to be done again after a crash.
+ */
+const aheadMin = 64
 
 export function runCommand(program: Command): void {
   const run = program
@@ -76,6 +83,7 @@ const act: Act = async (context, args, options) => {
   const input = await openInput(given.input ?? null, { format, skipInvalid, store, clock: systemClock })
   if (given.dryRun === true) return dryRun(context, manner, input)
   plan.run.input = input.name
+  makePlaces(plan.results)
   return withStore(context.url, { create: true }, (opened) => runBatch(opened, plan, input, context.output))
 }
 
@@ -97,13 +105,15 @@ function mannerOf(words: readonly string[], given: Given, format: Format): Manne
   const made = template(words, { replace: given.replace, fields: structured })
   const by = given.stdin ? 'stdin' : given.arg ? 'arg' : made.placed ? 'place' : structured ? 'stdin' : 'arg'
   const file = made.variable || given.dryRun === true ? null : lookUp(words[0] ?? '')
-  return { template: made, format, by, file }
+  const timeoutMs = typeof given.timeout === 'string' ? duration('--timeout', given.timeout) : null
+  return { template: made, format, by, file, timeoutMs }
 }
 
 function planOf(context: Context, words: string[], given: Given, format: Format, manner: Manner): RunPlan {
   const text = (option: string) => given[option] as string | undefined
   const count = text('concurrency') ?? text('P')
   const perSecond = text('perSecond')
+  const concurrency = count === undefined ? availableParallelism() : whole('--concurrency', count, 1, 10_000)
   return {
     run: {
       words,
@@ -111,14 +121,15 @@ function planOf(context: Context, words: string[], given: Given, format: Format,
       format,
       name: given.batch ?? null,
       anew: given.new === true,
+      keepOrder: given.keepOrder === true,
+      ahead: Math.max(aheadMin, 4 * concurrency),
       policy: policyOf(text),
     },
     manner,
-    concurrency: count === undefined ? availableParallelism() : whole('--concurrency', count, 1, 10_000),
+    concurrency,
     perSecond: perSecond === undefined ? null : whole('--per-second', perSecond, 1, 1_000_000),
     halt: haltOf(text('halt')),
     results: {
-      keepOrder: given.keepOrder === true,
       tag: given.tag === true,
       folder: text('results') === undefined ? null : resolve(text('results') ?? ''),
       log: text('joblog') ?? null,
@@ -137,10 +148,10 @@ function againOf({ after, url, urlGiven }: Context, typed: readonly string[], co
 
 /** A run's queue: few deliveries, soon again, no ceiling of time unless asked for. */
 function policyOf(text: (option: string) => string | undefined): PolicyPatch {
-  const timeout = text('timeout')
   return {
     leaseMs: duration('--lease', text('lease') ?? '30s'),
-    timeoutMs: timeout === undefined ? null : duration('--timeout', timeout),
+    // The run itself ends a COMMAND that takes too long: the runtime would count the wait for a turn as well.
+    timeoutMs: null,
     deliveriesMax: whole('--deliveries', text('deliveries') ?? '3', 1, 1_000_000),
     backoff: { baseMs: 500 },
   }

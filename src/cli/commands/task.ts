@@ -1,7 +1,10 @@
 // `piecework task`: lists tasks, shows one, cancels some.
 import type { Command } from 'commander'
+import type { Filter } from '../../engine/contract.js'
+import { amendAll } from '../../queue/amend.js'
 import type { TaskRecord } from '../../task/records.js'
-import { filtered, filterOf, refuseUnmeant } from '../filters.js'
+import { confirm } from '../confirm.js'
+import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
 import { type Looks, limited, listTasks } from '../listing.js'
 import { historyOf, queueNamed, taskNamed } from '../names.js'
 import { isoOf, oneLine } from '../print.js'
@@ -15,7 +18,7 @@ export function taskCommand(program: Command): void {
   acts(limited(filtered(list, 'open')), listAct)
   acts(task.command('show').description('show one task with the history of its deliveries').argument('<id>'), showAct)
   const cancel = task.command('cancel').description('end tasks; one that runs is asked to end').argument('<queue>')
-  acts(filtered(cancel, 'open').option('--all', 'all of the queue: without a filter this has to be said'), cancelAct)
+  acts(guarded(filtered(cancel, 'open')), cancelAct)
 }
 
 /** A task for programs: instants as text, the payload as it was written. */
@@ -70,11 +73,21 @@ const showAct: Act = async ({ url, output }, [id]) =>
 const cancelAct: Act = async ({ url, output }, [name], options) =>
   withStore(url, { create: false }, async (store) => {
     const queue = (await queueNamed(store, name)).name
-    const { queue: _, states, ...filter } = filterOf(queue, options)
-    refuseUnmeant('task cancel', { ...filter, states }, options)
-    const wanted = options.all === true ? { all: true as const } : { ...filter, state: states }
-    const answer = await store.client.queue(queue).cancel(wanted)
-    const { cancelled, asked } = answer
-    await (output.json ? output.value(answer) : output.result(`${cancelled} cancelled, ${asked} asked to end`))
+    const given = filterOf(queue, options)
+    refuseUnmeant('task cancel', given, options)
+    const filter: Filter = { ...given, states: given.states ?? ['scheduled', 'waiting', 'ready', 'leased'] }
+    const { connection } = store
+    const dryRun = options.dryRun === true
+    const there = await amendAll(connection, filter, { do: 'cancel' }, true)
+    const asks = options.all === true ? 'all' : 'people'
+    // One task that was named is meant.
+    const count = there.changed + there.asked
+    if (!dryRun && count > 1) await confirm(count, `cancel tasks of queue ${queue}`, options.yes === true, asks)
+    const { changed, asked } = dryRun ? there : await amendAll(connection, filter, { do: 'cancel' }, false)
+    const answer = { cancelled: changed, asked }
+    if (!dryRun) output.did(`${changed} cancelled, ${asked} asked to end`)
+    if (output.json) await output.value(dryRun ? { ...answer, dryRun } : answer)
+    else if (dryRun) await output.result(`${changed} would be cancelled, ${asked} asked to end`)
+    else await output.result(`${changed} cancelled, ${asked} asked to end`)
     return 0
   })

@@ -42,6 +42,7 @@ const createAct: Act = async ({ url, output }, [given], options) => {
     const expiresAt = holdsMs === null ? null : Math.round(clock.wallMs() + holdsMs)
     const patch = { name, hash, scopes: [...new Set(wanted)], queues, expiresAt }
     const made = (await engine.configure('token', id, patch, connection.actor)) as unknown as TokenRecord
+    output.did(`token ${id} is made, and its text is lost: piecework token revoke ${id}`)
     if (output.json) await output.value({ ...shapeOf(made), token: text })
     else {
       await output.result(text)
@@ -71,6 +72,7 @@ const revoke: Act = async ({ url, output }, [given]) =>
       throw new PieceworkError('PW_TOKEN_UNKNOWN', 'A token is revoked by its id, 12 hex digits, not by its text.')
     }
     await engine.configure('token', id, null, connection.actor)
+    output.did(`${id} is revoked`)
     await (output.json ? output.value({ id, revoked: true }) : output.result(`${id} revoked`))
     return 0
   })

@@ -80,7 +80,7 @@ async function planOf(names: readonly string[], given: Given, { after }: Context
 function mannerOf(words: readonly string[]): Manner {
   const made = template(words, { fields: true })
   const file = made.variable ? null : lookUp(words[0] ?? '')
-  return { template: made, format: 'ndjson', by: made.placed ? 'place' : 'stdin', file }
+  return { template: made, format: 'ndjson', by: made.placed ? 'place' : 'stdin', file, timeoutMs: null }
 }
 
 /** The words of one process of several: ours, without those that are for the parent alone. */

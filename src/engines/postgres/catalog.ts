@@ -1,7 +1,5 @@
 // The names of queues, types and batches as this process knows them, read again when another one changed them.
-import type { LimitRow } from '../limits.js'
-import type { QueueRow } from '../named.js'
-import { Names, type TypeRow } from '../names.js'
+import { Names, type Tables } from '../names.js'
 import type { Link } from './link.js'
 import type { Statements } from './statements.js'
 
@@ -24,8 +22,9 @@ export class Catalog extends Names {
 
   async load(link: Link, settings: number): Promise<void> {
     const { q } = this
-    const [queues, types, limits] = await link.all([q.queues, q.types, q.limits].map((one) => () => link.run(one)))
-    this.keep(queues as QueueRow[], types as TypeRow[], limits as LimitRow[])
+    const tables = [q.queues, q.types, q.limits, q.routes]
+    const [queues, types, limits, routes] = await link.all(tables.map((one) => () => link.run(one)))
+    this.keep({ queues, types, limits, routes } as Tables)
     this.settings = settings
   }
 

@@ -1,6 +1,6 @@
 // Named things on PostgreSQL: queues with their policy layers, types, batches, tokens; each change is audited.
 import type { Kind, NewTask, Patch } from '../../engine/contract.js'
-import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
+import type { BatchRecord, QueueRecord, RouteRecord, TokenRecord } from '../../task/records.js'
 import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
 import { refuseUnknownLimits } from '../limits.js'
 import {
@@ -20,19 +20,25 @@ import {
   refuseResealing,
   typeNamed,
 } from '../named.js'
+import type { TypeRow } from '../names.js'
+import { refuseCircle, routeNamed, routeRecord, routeUnknown, targetOf } from '../routes.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
 import { audit, settingsChanged } from './audit.js'
+import { unprepared } from './enqueue.js'
 import { configureLimit, ensureOwnLimit } from './limits.js'
+import { configureSchedule, type Unnamed } from './schedules.js'
 import type { Session } from './session.js'
 import { finishBatches } from './sweep.js'
+import { again } from './turn.js'
 
 export async function configure(
   s: Session,
   kind: Kind,
   name: string,
   patch: Patch | null,
-  actor: string,
-): Promise<Patch> {
+  by: { actor: string; unnamed: Unnamed },
+): Promise<Patch | typeof again> {
+  const { actor } = by
   if (kind === 'queue' && patch !== null) return { ...(await configureQueue(s, name, patch, actor)) }
   if (kind === 'type' && patch !== null) return configureType(s, name, patch, actor)
   if (kind === 'batch') {
@@ -40,6 +46,14 @@ export async function configure(
   }
   if (kind === 'limit') return { ...(await configureLimit(s, name, patch, actor)) }
   if (kind === 'token') return { ...(await configureToken(s, name, patch as TokenPatch | null, actor)) }
+  if (kind === 'route') {
+    const answer = await configureRoute(s, name, patch, by)
+    return answer === again ? again : { ...answer }
+  }
+  if (kind === 'schedule') {
+    const answer = await configureSchedule(s, name, patch, by)
+    return answer === again ? again : { ...answer }
+  }
   throw cannotConfigure(kind, patch)
 }
 
@@ -57,7 +71,10 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     refuseReorder(before, row, patch, (await s.run(s.q.keyedOf, [row.id])).length > 0)
   }
   if (difference !== null) {
-    await s.run(s.q.setQueue, [row.pausedAt, row.code, row.operator, row.id])
+    if (row.code !== before.code) s.send(s.q.setCode, row.id, row.code)
+    if (row.pausedAt !== before.pausedAt || row.operator !== before.operator) {
+      s.send(s.q.setOperator, row.id, row.pausedAt, row.operator)
+    }
     audit(s, actor, 'configure queue', name, difference)
     await settingsChanged(s)
     refuseUnknownLimits(s.catalog.policyOf(row.id).uses, s.catalog.allLimits)
@@ -75,6 +92,47 @@ async function configureType(s: Session, name: string, patch: Patch, actor: stri
   audit(s, actor, pausedAt === null ? 'resume type' : 'pause type', `${type.queueName}/${type.name}`, {})
   await settingsChanged(s)
   return { queue: type.queueName, type: type.name, paused: pausedAt !== null }
+}
+
+/** Leads new tasks of a type to another queue or, with null, no longer. */
+async function configureRoute(
+  s: Session,
+  text: string,
+  patch: Patch | null,
+  { actor, unnamed }: { actor: string; unnamed: Unnamed },
+): Promise<RouteRecord | typeof again> {
+  const from = routeNamed(text)
+  const subject = `${from.queue}/${from.type}`
+  // Two routes set at once must see each other, or they may make a circle.
+  await settingsChanged(s)
+  if (patch === null) {
+    const own = s.catalog.type(s.catalog.queue(from.queue)?.id ?? 0, from.type)
+    const led = own && s.catalog.routeFrom(own.id)
+    if (!led) throw routeUnknown(from)
+    const record = routeRecord(s.catalog, own, led)
+    await s.run(s.q.dropRoute, [own.id])
+    audit(s, actor, 'end route', subject, { to: record.to })
+    await settingsChanged(s)
+    return record
+  }
+  const target = targetOf(from, patch)
+  unnamed.push(
+    ...unprepared(
+      s.catalog,
+      [from, target].map((named) => ({ ...named, payload: '' })),
+    ),
+  )
+  if (unnamed.length > 0) return again
+  const [here, there] = [from, target].map(({ queue, type }) =>
+    s.catalog.type(s.catalog.queue(queue)?.id ?? 0, type),
+  ) as [TypeRow, TypeRow]
+  refuseCircle(s.catalog, here, there)
+  if (s.catalog.routeFrom(here.id)?.id !== there.id) {
+    await s.run(s.q.putRoute, [here.id, there.id])
+    audit(s, actor, 'set route', subject, { to: target.queue })
+    await settingsChanged(s)
+  }
+  return routeRecord(s.catalog, here, there)
 }
 
 export const batchOf = (row: BatchWhole): BatchRecord => batchRecord(row, 0)

@@ -34,6 +34,7 @@ import { translated } from './errors.js'
 import { type ClientPool, driver, type Executor, Link, Links, type LinksOptions } from './link.js'
 import { type Liveness, leasesOnly, SessionLiveness } from './liveness.js'
 import { measure } from './measure.js'
+import type { Unnamed } from './schedules.js'
 import { quoted } from './schema.js'
 import { select } from './select.js'
 import { enter, Session } from './session.js'
@@ -246,14 +247,16 @@ class PostgresEngine implements Engine {
   }
 
   configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> {
+    const unnamed: Unnamed = []
     const followUp = kind === 'batch' ? (patch?.followUp as NewTask | undefined) : undefined
     const deadTo = kind === 'queue' && patch !== null ? deadToOf(patch) : null
-    return this.call({
+    return this.call<Patch>({
       before: async (link) => {
         if (followUp) await nameTypes(link, this.q, this.catalog, [followUp])
         if (deadTo !== null) await nameDeaths(link, this.q, this.catalog, name, deadTo)
+        await nameAll(link, this.q, this.catalog, unnamed.splice(0))
       },
-      work: (s) => configure(s, kind, name, patch, actor),
+      work: (s) => configure(s, kind, name, patch, { actor, unnamed }),
     })
   }
 
@@ -282,9 +285,12 @@ class PostgresEngine implements Engine {
     const links = new Links(this.source, this.options, clock)
     try {
       await this.migrateOver(links, false, this.options.create !== false)
+      const [right] = await links.use((link) => link.run<{ may: boolean }>(this.q.sweeper, [this.schema]))
+      // A user who may only add tasks leaves the sweeping to others.
+      if (right?.may === false) Object.assign(this.traits, { sweeps: 'store' })
     } catch (error) {
       links.close()
-      throw error
+      throw translated(error, links.name)
     }
     if (!links.sessions) Object.assign(this.traits, { liveness: 'lease', wake: 'poll' })
     const { q, catalog, schema } = this

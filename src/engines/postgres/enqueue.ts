@@ -4,6 +4,7 @@ import { arrivalOf } from '../arrival.js'
 import { revise, revises } from '../duplicate.js'
 import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
+import type { TypeRow } from '../names.js'
 import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -28,14 +29,23 @@ export async function nameAll(link: Link, q: Statements, catalog: Catalog, tasks
     }
   }
   await nameTypes(link, q, catalog, tasks)
-  const mixed = tasks.flatMap((task) => {
-    const type = task.priority ? catalog.type(catalog.queue(task.queue)?.id ?? 0, task.type ?? task.queue) : undefined
-    return type && type.mixed === 0 ? [type] : []
-  })
+  const mixed = tasks.flatMap((task) => toMix(catalog, task) ?? [])
   if (mixed.length === 0) return
   await link.run(q.mixTypes, [mixed.map((type) => type.id)])
   for (const type of mixed) type.mixed = 1
 }
+
+/** The type that this task's priority makes one of mixed order, if it is none yet. */
+function toMix(catalog: Catalog, task: NewTask): TypeRow | undefined {
+  const queue = catalog.queue(task.queue)?.id ?? 0
+  const name = task.type ?? task.queue
+  const type = task.priority ? (catalog.landing(queue, name) ?? catalog.type(queue, name)) : undefined
+  return type?.mixed === 0 ? type : undefined
+}
+
+/** The tasks that nameAll has to prepare first. */
+export const unprepared = (catalog: Catalog, tasks: readonly NewTask[]): NewTask[] =>
+  tasks.filter((task) => unnamed(catalog, [task]).length > 0 || toMix(catalog, task))
 
 type Named = Pick<NewTask, 'queue' | 'type'>
 
@@ -91,6 +101,8 @@ interface Numbered {
   queue: number
   type: number
   batch: number | null
+  /** The queue that a route led it away from. */
+  left: number | null
 }
 
 export async function enqueue(s: Session, tasks: readonly NewTask[]): Promise<Enqueued[]> {
@@ -154,8 +166,11 @@ async function numbers(s: Session, tasks: readonly NewTask[]): Promise<Numbered[
   }
   return tasks.map((task) => {
     const queue = s.catalog.queue(task.queue)?.id ?? 0
-    const type = s.catalog.type(queue, task.type ?? task.queue)?.id ?? 0
-    return { task, queue, type, batch: task.batch === undefined ? null : (batches.get(task.batch) ?? null) }
+    const name = task.type ?? task.queue
+    const landing = s.catalog.landing(queue, name)
+    const type = landing ?? s.catalog.type(queue, name)
+    const batch = task.batch === undefined ? null : (batches.get(task.batch) ?? null)
+    return { task, queue: landing?.queue ?? queue, type: type?.id ?? 0, batch, left: landing ? queue : null }
   })
 }
 
@@ -212,13 +227,20 @@ async function standing(s: Session, tasks: readonly Numbered[], ids: readonly nu
     const member = batch === null || task.identity === undefined ? undefined : members.get(`${batch} ${task.identity}`)
     return member === undefined || member === ids[i]
   })
-  const dedups = await takeDedups(s, tasks, ids, unresolved)
+  const left = await heldWhereLeft(s, tasks)
+  const dedups = await takeDedups(
+    s,
+    tasks,
+    ids,
+    unresolved.map((wanted, i) => wanted && !left.has(i)),
+  )
   return tasks.map(({ task, queue, batch }, i) => {
     const id = ids[i] as number
     const identity = batch === null || task.identity === undefined ? null : `${batch} ${task.identity}`
     const member = identity === null ? id : (members.get(identity) ?? id)
     if (member !== id) return member
-    const holder = task.dedupKey === undefined ? id : (dedups.get(`${queue} ${task.dedupKey}`) ?? id)
+    const there = task.dedupKey === undefined ? id : (dedups.get(`${queue} ${task.dedupKey}`) ?? id)
+    const holder = left.get(i) ?? there
     if (holder === id) return null
     // The identity stands for the task that is there, not for one that never came to be.
     if (identity !== null) {
@@ -245,6 +267,21 @@ async function takeMembers(
   await s.run(s.q.addMembers, [batches, identities, rows.map((row) => row[2])])
   const known = await s.run<{ batch: number; identity: string; task: number }>(s.q.membersOf, [batches, identities])
   return new Map(known.map((row) => [`${row.batch} ${row.identity}`, row.task]))
+}
+
+/** Of tasks that a route led away, by their number: who holds their dedup key in the queue that they left. */
+async function heldWhereLeft(s: Session, tasks: readonly Numbered[]): Promise<Map<number, number>> {
+  const led = [...tasks.entries()].filter(([, { task, left }]) => left !== null && task.dedupKey !== undefined)
+  if (led.length === 0) return new Map()
+  const columns = [led.map(([, { left }]) => left), led.map(([, { task }]) => task.dedupKey)]
+  const rows = await s.run<{ queue: number; dedupKey: string; task: number }>(s.q.dedupsHeld, [...columns, s.now])
+  const held = new Map(rows.map((row) => [`${row.queue} ${row.dedupKey}`, row.task]))
+  return new Map(
+    led.flatMap(([i, { task, left }]) => {
+      const holder = held.get(`${left} ${task.dedupKey}`)
+      return holder === undefined ? [] : [[i, holder] as const]
+    }),
+  )
 }
 
 async function takeDedups(

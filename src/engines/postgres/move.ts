@@ -6,8 +6,19 @@ import type { Session } from './session.js'
 
 /** Moves it to the type (id) now, or asks its delivery to when it ends. */
 export async function moveOrAsk(s: Session, row: HeldRow, type: number): Promise<void> {
-  if (row.state === code.leased) askMove(s, row, type)
+  if (row.state === code.leased) await ask(s, row, type)
   else await go(s, row, type)
+}
+
+/** Its dedup key holds in both queues from now on: whoever enqueues into either of them meets it. */
+async function ask(s: Session, row: HeldRow, type: number): Promise<void> {
+  const { dedupKey, moveTo } = row
+  if (dedupKey !== null) {
+    const [there, before] = [type, moveTo].map((id) => s.catalog.typeById(id ?? 0)?.queue ?? null)
+    if (before !== null && before !== row.queue) s.add(s.q.dropDedups, before, dedupKey, row.id)
+    await dedupFor(s, there as number, dedupKey, row.id)
+  }
+  askMove(s, row, type)
 }
 
 /** After the end of a delivery: where its task was asked to go meanwhile, it goes now. */

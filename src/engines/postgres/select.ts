@@ -2,12 +2,14 @@
 import type { Filter, Kind, Page } from '../../engine/contract.js'
 import { type BatchWhole, noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
+import { routeRecords } from '../routes.js'
 import {
   type AuditRow,
   auditRecord,
   type HistoryRow,
   historyRecord,
   isNamed,
+  isOf,
   paged,
   pageOf,
   type ResultRow,
@@ -21,6 +23,7 @@ import {
 import { batchOf, tokens } from './configure.js'
 import { limits } from './limits.js'
 import { proof } from './measure.js'
+import { schedules } from './schedules.js'
 import { asWas, clean, type Session } from './session.js'
 import { heldText } from './statements.js'
 
@@ -40,6 +43,10 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
+    case 'route':
+      return whole(routeRecords(s.catalog, filter))
+    case 'schedule':
+      return whole((await schedules(s)).filter(isOf(filter)))
     case 'limit':
       return whole((await limits(s)).filter(isNamed(filter)))
     case 'token':

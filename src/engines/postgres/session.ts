@@ -6,7 +6,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LimitState } from '../../task/limiter.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
+import { type Changes, type DedupHolder, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { worthNoting } from '../limits.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
@@ -127,9 +127,12 @@ export class Session extends Ledger {
     this.send(this.q.moveDead, type, id)
   }
 
-  freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
-    if (endsAt === null) this.add(this.q.dropDedups, queue, dedupKey, id)
-    else this.add(this.q.endDedups, queue, dedupKey, id, endsAt)
+  freeDedup(row: DedupHolder, endsAt: number | null): void {
+    const { id, dedupKey } = row
+    for (const queue of this.dedupHomes(row)) {
+      if (endsAt === null) this.add(this.q.dropDedups, queue, dedupKey, id)
+      else this.add(this.q.endDedups, queue, dedupKey, id, endsAt)
+    }
   }
 
   keepResult({ id, type }: Pick<HeldRow, 'id' | 'type'>, { outcome, result }: End, endsAt: number): void {

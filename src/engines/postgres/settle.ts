@@ -38,10 +38,8 @@ async function ackAll(
 ): Promise<Outcome[]> {
   const known = receipts.filter((receipt) => receipt !== null)
   const columns = [known.map(({ id }) => id), known.map(({ fence }) => fence), known.map(({ nonce }) => nonce)]
-  type Acked = Pick<
-    HeldRow,
-    'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt' | 'flags'
-  >
+  type Acked = Pick<HeldRow, 'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'> &
+    Pick<HeldRow, 'claimedAt' | 'moveTo' | 'flags'>
   const rows = new Map((await s.run<Acked>(s.q.ack, columns)).map((row) => [row.id, row]))
   return receipts.map((receipt, i) => {
     const row = receipt && rows.get(receipt.id)

@@ -69,10 +69,20 @@ const texts = {
     order by name`,
   addQueues: `insert into piecework.queue (name, createdAt) select name, $2 from unnest($1::text[]) as given(name)
     order by name on conflict do nothing`,
-  setQueue: 'update piecework.queue set pausedAt = $1, code = $2, operator = $3 where id = $4',
+  // Each of its own: programs may bring their policy without the right to pause or to overrule an operator.
+  setCode: 'update piecework.queue set code = $2 where id = $1',
+  setOperator: 'update piecework.queue set pausedAt = $2, operator = $3 where id = $1',
+  // Whether this user may do what a sweep does.
+  sweeper: `select bool_and(has_table_privilege(pg_class.oid, 'delete')) as may from pg_class
+    join pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = $1 and relname in ('task', 'history', 'worker', 'answer')`,
   types: `select ${named(['id', 'queue', 'name', 'pausedAt', 'mixed'])} from piecework.type`,
   addTypes: `insert into piecework.type (queue, name) select * from unnest($1::int[], $2::text[]) as given(queue, name)
     order by queue, name on conflict do nothing`,
+  routes: `select ${named(['type', 'goesTo'])} from piecework.route`,
+  putRoute: `insert into piecework.route (type, goesTo) values ($1, $2)
+    on conflict (type) do update set goesTo = excluded.goesTo`,
+  dropRoute: 'delete from piecework.route where type = $1',
   mixTypes: 'update piecework.type set mixed = 1 where id = any($1) and mixed = 0',
   setType: 'update piecework.type set pausedAt = $1 where id = $2',
   addTally: insert('tally', { type: 'integer', ...all(figureColumns, 'integer') }),
@@ -103,7 +113,8 @@ const texts = {
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
     returning task.id,
-      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt', 'flags'], 'task.')}`,
+      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt', 'moveTo'], 'task.')},
+      ${named(['flags'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -152,7 +163,8 @@ const texts = {
   // The lower bounds keep the look off the dead entries that an old snapshot holds in the index.
   instants: `select (select min(wakeAt) from piecework.task where state = 1 and wakeAt >= $1) as due,
     (select min(wakeAt) from piecework.task where state = 4 and wakeAt >= $2) as ending,
-    (select min(deadlineAt) from piecework.task where deadlineAt is not null and state < 4) as deadline`,
+    (select min(deadlineAt) from piecework.task where deadlineAt is not null and state < 4) as deadline,
+    (select min(nextAt) from piecework.schedule where nextAt is not null) as slot`,
   lengthenLeases: 'update piecework.task set wakeAt = $1 where state = 4 and wakeAt < $1',
 
   claim: `with ${me}, ${room('type = ($5::int[])[1]', '$7')},
@@ -204,6 +216,9 @@ const texts = {
     returning task`,
   dedupsOf: `select dedup.queue, dedup.dedupKey as "dedupKey", dedup.task from piecework.dedup dedup
     join unnest($1::int[], $2::text[]) as given(queue, dedupKey) using (queue, dedupKey)`,
+  dedupsHeld: `select dedup.queue, dedup.dedupKey as "dedupKey", dedup.task from piecework.dedup dedup
+    join unnest($1::int[], $2::text[]) as given(queue, dedupKey) using (queue, dedupKey)
+    where dedup.endsAt is null or dedup.endsAt > $3`,
   endDedups: `update piecework.dedup dedup set endsAt = given.endsAt
     from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[]) as given(queue, dedupKey, task, endsAt)
     where dedup.queue = given.queue and dedup.dedupKey = given.dedupKey and dedup.task = given.task`,
@@ -283,6 +298,21 @@ const texts = {
   setAnswer: 'update piecework.answer set answer = $2 where request = $1',
   pruneAnswers: `delete from piecework.answer where request in (
     select request from piecework.answer where endsAt <= $1 limit 10000 for update skip locked)`,
+  schedules: `select ${named(['queue', 'name', 'settings', 'nextAt', 'lastAt'], 'schedule.')}
+    from piecework.schedule schedule join piecework.queue queue on queue.id = schedule.queue
+    order by queue.name, schedule.name`,
+  lockSchedule: `select ${named(['queue', 'name', 'settings', 'nextAt', 'lastAt'])} from piecework.schedule
+    where queue = $1 and name = $2 for update`,
+  // A new one is not laid over what somebody else has made meanwhile.
+  putSchedule: `insert into piecework.schedule (queue, name, settings, nextAt, lastAt) values ($1, $2, $3, $4, $5)
+    on conflict (queue, name) do update set settings = excluded.settings, nextAt = excluded.nextAt,
+    lastAt = excluded.lastAt where not $6 returning name`,
+  dropSchedule: 'delete from piecework.schedule where queue = $1 and name = $2',
+  dueSchedules: `select ${named(['queue', 'name', 'settings', 'nextAt', 'lastAt'])} from piecework.schedule
+    where nextAt <= $1 order by nextAt, queue, name limit $2 for update skip locked`,
+  setSlots: `update piecework.schedule schedule set nextAt = given.nextAt, lastAt = given.lastAt
+    from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[]) as given(queue, name, nextAt, lastAt)
+    where schedule.queue = given.queue and schedule.name = given.name`,
   limits: 'select id, name, queue, settings from piecework.limits order by name, id',
   addLimit: `insert into piecework.limits (name, settings, state) values ($1, $2, '{}')
     on conflict (name) do update set settings = excluded.settings`,
@@ -315,6 +345,7 @@ const texts = {
       (select min(wakeAt) from piecework.task where state = 1) as due,
       (select min(wakeAt) from piecework.task where state = 4) as ending,
       (select min(deadlineAt) from piecework.task where deadlineAt is not null and state < 4) as deadline,
+      (select min(nextAt) from piecework.schedule where nextAt is not null) as slot,
       exists (select from piecework.tally) or exists (select from piecework.progress) as deltas,
       exists (select from piecework.lane) as lanes,
       exists (select from piecework.batch where sealedAt is not null and finishedAt is null) as unfinished,

@@ -78,6 +78,8 @@ interface Instants {
   due: number | null
   ending: number | null
   deadline: number | null
+  /** Of a schedule. */
+  slot: number | null
 }
 
 /** Milliseconds until the next scheduled task is due or the next lease ends; null when there is neither. */

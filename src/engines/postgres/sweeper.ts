@@ -1,9 +1,11 @@
 // One sweep: a look that costs one statement, and the transactions for what it found.
 import type { Swept } from '../../engine/contract.js'
 import { diedTogether } from '../endings.js'
+import { nameAll } from './enqueue.js'
 import { translated } from './errors.js'
 import type { Links } from './link.js'
 import type { Liveness, Look } from './liveness.js'
+import { fireDue, type Unnamed } from './schedules.js'
 import type { Session } from './session.js'
 import type { Statements } from './statements.js'
 import { type Done, finishBatches, fold, instants, nothingDone, sweepDead, sweepLate, until } from './sweep.js'
@@ -16,6 +18,7 @@ interface Watched extends Look {
   due: number | null
   ending: number | null
   deadline: number | null
+  slot: number | null
   deltas: boolean
   lanes: boolean
   /** A sealed batch has not finished yet. */
@@ -52,7 +55,7 @@ export class Sweeper {
     const soon = (nextMs: number | null) =>
       dead.againMs === null ? nextMs : Math.min(nextMs ?? dead.againMs, dead.againMs)
     const now = Math.floor(seen.nowUs / 1000)
-    const next = until(now, [seen.due, seen.ending, seen.deadline])
+    const next = until(now, [seen.due, seen.ending, seen.deadline, seen.slot])
     const prunable = until(now, [seen.answers, seen.dedups, seen.results]) === 0
     const restarted = seen.started !== seen.startedAt
     if (seen.unfinished) await this.finish()
@@ -71,6 +74,7 @@ export class Sweeper {
     const crash = diedTogether(deadProofs, workers)
     let late = false
     let before: Done = nothingDone
+    if (until(Math.floor(seen.nowUs / 1000), [seen.slot]) === 0) await this.fire(max)
     if (seen.lanes) before = { ...before, promoted: await this.promoteNotes(max) }
     const plus = (ids: ReadonlySet<number>) => {
       before = { ...before, promoted: before.promoted + ids.size }
@@ -93,13 +97,24 @@ export class Sweeper {
           late = true
           if (s.lanes.size > 0) return again
         }
-        const { due, ending, deadline } = await instants(s)
-        return { ...first, promoted: before.promoted, nextMs: until(s.now, [due, ending, deadline]) }
+        const { due, ending, deadline, slot } = await instants(s)
+        return { ...first, promoted: before.promoted, nextMs: until(s.now, [due, ending, deadline, slot]) }
       },
       promoted: (swept, ids) => {
         plus(ids)
         return swept
       },
+      items: max,
+    })
+  }
+
+  /** The slots of schedules that are due, with their tasks in one transaction. */
+  private async fire(max: number): Promise<void> {
+    const { q, turn } = this.ports
+    const unnamed: Unnamed = []
+    await turn.run<unknown>({
+      before: (link) => nameAll(link, q, turn.catalog, unnamed.splice(0)),
+      work: (s) => fireDue(s, max, unnamed),
       items: max,
     })
   }

@@ -57,6 +57,10 @@ export class Turn {
 
   constructor(private readonly ports: TurnPorts) {}
 
+  get catalog(): Catalog {
+    return this.ports.catalog
+  }
+
   /** Resolves with the answer once it is committed. */
   run<T>(call: Call<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {

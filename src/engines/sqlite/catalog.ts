@@ -1,7 +1,7 @@
 // The names of queues, types and batches as this connection knows them, and how new ones are made.
 import type { LimitRow } from '../limits.js'
 import type { QueueRow } from '../named.js'
-import { Names, type TypeRow } from '../names.js'
+import { Names, type Tables, type TypeRow } from '../names.js'
 import type { Statements } from './statements.js'
 
 /** `settings` in the store's row rises with every change, so a stale cache is noticed. */
@@ -16,7 +16,9 @@ export class Catalog extends Names {
 
   validFor(settings: number): void {
     if (settings === this.settings) return
-    this.keep(this.q.queues.all() as QueueRow[], this.q.types.all() as TypeRow[], this.q.limits.all() as LimitRow[])
+    const { queues, types, limits, routes } = this.q
+    const tables = { queues: queues.all(), types: types.all(), limits: limits.all(), routes: routes.all() }
+    this.keep(tables as unknown as Tables)
     this.settings = settings
   }
 
@@ -77,6 +79,14 @@ export class Catalog extends Names {
     this.q.mixType.run(id)
     this.changed = true
     this.keepType({ ...row, mixed: 1 })
+  }
+
+  /** Leads new tasks of a type (id) to another; null ends that. */
+  setRoute(type: number, goesTo: number | null): void {
+    if (goesTo === null) this.q.dropRoute.run(type)
+    else this.q.putRoute.run(type, goesTo)
+    this.changed = true
+    this.keepRoute(type, goesTo)
   }
 
   batchName(id: number | null): string | null {

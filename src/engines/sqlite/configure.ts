@@ -1,6 +1,6 @@
 // Makes, changes and removes named things: queues with their policy layers, batches, tokens; each with its audit row.
 import type { Kind, NewTask, Patch } from '../../engine/contract.js'
-import type { BatchRecord, QueueRecord, TokenRecord } from '../../task/records.js'
+import type { BatchRecord, QueueRecord, RouteRecord, TokenRecord } from '../../task/records.js'
 import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
 import { refuseUnknownLimits } from '../limits.js'
 import {
@@ -19,9 +19,12 @@ import {
   refuseResealing,
   typeNamed,
 } from '../named.js'
+import type { TypeRow } from '../names.js'
+import { refuseCircle, routeNamed, routeRecord, routeUnknown, targetOf } from '../routes.js'
 import { newToken, type TokenPatch, type TokenRow, tokenRecord, tokenRevoked } from '../tokens.js'
 import { audit } from './audit.js'
 import { configureLimit, ensureOwnLimit } from './limits.js'
+import { configureSchedule } from './schedules.js'
 import type { Session } from './session.js'
 
 export function configure(s: Session, kind: Kind, name: string, patch: Patch | null, actor: string): Patch {
@@ -31,6 +34,8 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
     return patch === null ? forgetBatch(s, name, actor) : { ...configureBatch(s, name, patch, actor) }
   if (kind === 'limit') return { ...configureLimit(s, name, patch, actor) }
   if (kind === 'token') return { ...configureToken(s, name, patch as TokenPatch | null, actor) }
+  if (kind === 'route') return { ...configureRoute(s, name, patch, actor) }
+  if (kind === 'schedule') return { ...configureSchedule(s, name, patch, actor) }
   throw cannotConfigure(kind, patch)
 }
 
@@ -58,6 +63,31 @@ function configureType(s: Session, name: string, patch: Patch, actor: string): P
   s.catalog.setType({ ...type, pausedAt })
   audit(s, actor, pausedAt === null ? 'resume type' : 'pause type', `${queueName}/${type.name}`, {})
   return { queue: queueName, type: type.name, paused: pausedAt !== null }
+}
+
+/** Leads new tasks of a type to another queue or, with null, no longer. */
+function configureRoute(s: Session, text: string, patch: Patch | null, actor: string): RouteRecord {
+  const from = routeNamed(text)
+  const subject = `${from.queue}/${from.type}`
+  if (patch === null) {
+    const own = s.catalog.type(s.catalog.queue(from.queue)?.id ?? 0, from.type)
+    const led = own && s.catalog.routeFrom(own.id)
+    if (!led) throw routeUnknown(from)
+    const record = routeRecord(s.catalog, own, led)
+    s.catalog.setRoute(own.id, null)
+    audit(s, actor, 'end route', subject, { to: record.to })
+    return record
+  }
+  const target = targetOf(from, patch)
+  const [here, there] = [from, target].map(({ queue, type }) =>
+    s.catalog.ensureType(s.catalog.ensureQueue(queue, s.now).id, type),
+  ) as [TypeRow, TypeRow]
+  refuseCircle(s.catalog, here, there)
+  if (s.catalog.routeFrom(here.id)?.id !== there.id) {
+    s.catalog.setRoute(here.id, there.id)
+    audit(s, actor, 'set route', subject, { to: target.queue })
+  }
+  return routeRecord(s.catalog, here, there)
 }
 
 /** A sealed batch takes no more tasks; one that is sealed with nothing open finishes with that. */

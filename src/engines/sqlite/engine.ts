@@ -47,7 +47,7 @@ import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
 import { clockFits, connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
-import { nothingDue, sweep } from './sweep.js'
+import { outlook, sweep } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
 import { Wake } from './wake.js'
@@ -215,21 +215,22 @@ class SqliteEngine implements Engine {
     guard.check()
     const growth = this.use().growth()
     if (growth) warn(growth)
-    const { workers, jumped, rest } = this.read((s) => ({
+    const { workers, jumped, ahead } = this.read((s) => ({
       workers: s.q.workers.all() as WorkerRow[],
       jumped: wallMoved(s),
-      rest: nothingDue(s),
+      ahead: outlook(s, guard.full()),
     }))
     const dead = findDead(workers, session.clock.bootId, liveness)
-    const quiet = dead.length === 0 && !jumped && turn.idle && rest
-    if (quiet !== false) return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs: quiet.nextMs }
+    const { quiet, nextMs, slots } = ahead
+    if (quiet && dead.length === 0 && !jumped && turn.idle) {
+      return { expired: 0, died: 0, matured: 0, promoted: 0, folded: 0, nextMs }
+    }
     const proofs = dead.map((row) => row.proof)
     const crash = diedTogether(proofs, workers.length)
     const swept = await this.write((s) => {
       s.wakeUp()
       if (jumped) rewall(s)
-      const ids = dead.map((row) => row.id)
-      return sweep(s, max, ids, crash)
+      return sweep(s, max, { dead: dead.map((row) => row.id), crash, slots, full: guard.full() })
     }, never)
     for (const proof of proofs) if (proof !== null) liveness.clear(proof)
     return swept

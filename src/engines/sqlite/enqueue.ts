@@ -7,6 +7,7 @@ import { revise, revises } from '../duplicate.js'
 import { type FollowUp, followUpOf } from '../followup.js'
 import type { HeldRow } from '../ledger.js'
 import { batchSealed } from '../named.js'
+import type { TypeRow } from '../names.js'
 import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
 import { wallShiftNow } from './wall.js'
@@ -22,7 +23,8 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const id = first + i
     const queue = s.catalog.ensureQueue(task.queue, s.now)
     const batch = task.batch === undefined ? null : batchFor(s, batches, task.batch)
-    const known = existing(s, task, queue.id, batch, id)
+    const landing = s.catalog.landing(queue.id, task.type ?? task.queue)
+    const known = existing(s, task, { queue: landing?.queue ?? queue.id, left: landing && queue.id }, batch, id)
     if (known !== null) {
       if (revises(task)) {
         reviseOne(s, known, task)
@@ -34,14 +36,14 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
       keyed.push({ id: known, answer })
       continue
     }
-    const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
-    const state = insert(s, task, id, queue.id, type.id, batch)
+    const type = landing ?? s.catalog.ensureType(queue.id, task.type ?? task.queue)
+    const state = insert(s, task, id, type, batch)
     s.count('enqueue', type.id, null, state)
     s.countBatch(batch, 'total')
     const answer: Enqueued = { id: String(id), state, duplicate: false }
     answers.push(answer)
     if (state === 'waiting' && task.key !== undefined) {
-      s.touchLane(queue.id, task.key)
+      s.touchLane(type.queue, task.key)
       keyed.push({ id, answer })
     }
   }
@@ -56,7 +58,7 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
 
 function reviseOne(s: Session, id: number, task: NewTask): void {
   const row = s.q.taskById.get(id) as HeldRow | undefined
-  if (row) revise(s, row, task, task.dueAt === undefined ? 0 : s.wallShift)
+  if (row) revise(s, row, task, task.dueAt === undefined ? 0 : wallShiftNow(s))
 }
 
 /** Enqueues what follows a batch (number) that has just finished; where it has a place, it is counted already. */
@@ -65,24 +67,26 @@ export function follow(s: Session, batch: number, text: string): void {
   const { task, place } = followUp
   const id = s.ids(1)
   const queue = s.catalog.ensureQueue(task.queue, s.now)
-  const type = s.catalog.ensureType(queue.id, task.type ?? task.queue)
+  const name = task.type ?? task.queue
+  const type = s.catalog.landing(queue.id, name) ?? s.catalog.ensureType(queue.id, name)
   // A batch that was forgotten meanwhile has no place to take.
   const known = place !== null && s.q.batchById.get(place) !== undefined
-  const state = insert(s, task, id, queue.id, type.id, known ? place : null)
+  const state = insert(s, task, id, type, known ? place : null)
   s.count('enqueue', type.id, null, state)
-  if (state === 'waiting') s.touchLane(queue.id, task.key ?? null)
+  if (state === 'waiting') s.touchLane(type.queue, task.key ?? null)
   s.promoteLanes()
   s.q.setFollowUp.run(JSON.stringify({ ...followUp, id: String(id) }), batch)
 }
 
-function insert(s: Session, task: NewTask, id: number, queue: number, type: number, batch: number | null): State {
+function insert(s: Session, task: NewTask, id: number, type: TypeRow, batch: number | null): State {
+  const { queue } = type
   const wallShift = task.dueAt === undefined ? 0 : wallShiftNow(s)
   const from = arrivalOf(task, s.now, wallShift, s.catalog.policyOf(queue).headStartMs)
-  if (from.priority !== 0) s.catalog.mix(type)
+  if (from.priority !== 0) s.catalog.mix(type.id)
   s.q.insert.run(
     id,
     queue,
-    type,
+    type.id,
     code[from.state],
     from.place,
     from.dueAt,
@@ -102,22 +106,37 @@ function insert(s: Session, task: NewTask, id: number, queue: number, type: numb
   return from.state
 }
 
+/** Where a new task looks for its dedup key: in its queue, and in the one that a route led it away from. */
+interface Homes {
+  queue: number
+  left: number | undefined
+}
+
 /** The task that already stands for this one, by its identity in the batch or by its dedup key; null for none. */
-function existing(s: Session, task: NewTask, queue: number, batch: number | null, id: number): number | null {
+function existing(s: Session, task: NewTask, homes: Homes, batch: number | null, id: number): number | null {
   if (batch !== null && task.identity !== undefined) {
     if (s.q.addMember.run(batch, task.identity, id).changes === 0) {
       return (s.q.memberOf.get(batch, task.identity) as { task: number }).task
     }
   }
-  if (task.dedupKey === undefined || s.q.takeDedup.run(queue, task.dedupKey, id).changes > 0) return null
-  const held = s.q.dedupOf.get(queue, task.dedupKey) as { task: number; endsAt: number | null }
-  if (held.endsAt === null || held.endsAt > s.now) {
-    // The identity stands for the task that is there, not for one that never came to be.
-    if (batch !== null && task.identity !== undefined) s.q.setMember.run(held.task, batch, task.identity)
-    return held.task
+  const holder = task.dedupKey === undefined ? null : dedupHolder(s, task.dedupKey, homes, id)
+  // The identity stands for the task that is there, not for one that never came to be.
+  if (holder !== null && batch !== null && task.identity !== undefined) s.q.setMember.run(holder, batch, task.identity)
+  return holder
+}
+
+/** Who holds the dedup key; null when the new task holds it now. */
+function dedupHolder(s: Session, dedupKey: string, { queue, left }: Homes, id: number): number | null {
+  const holderIn = (home: number) => {
+    const held = s.q.dedupOf.get(home, dedupKey) as { task: number; endsAt: number | null } | undefined
+    return held && (held.endsAt === null || held.endsAt > s.now) ? held.task : null
   }
-  s.q.retakeDedup.run(id, queue, task.dedupKey)
-  return null
+  const before = left === undefined ? null : holderIn(left)
+  if (before !== null) return before
+  if (s.q.takeDedup.run(queue, dedupKey, id).changes > 0) return null
+  const held = holderIn(queue)
+  if (held === null) s.q.retakeDedup.run(id, queue, dedupKey)
+  return held
 }
 
 function stateNow(s: Session, id: number): State | 'gone' {

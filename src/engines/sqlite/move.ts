@@ -8,8 +8,19 @@ import type { Session } from './session.js'
 /** Moves it to the queue (id) now, or asks its delivery to when it ends. */
 export function moveOrAsk(s: Session, row: HeldRow, queue: number): void {
   const type = s.catalog.ensureType(queue, s.catalog.nameThere(row.type, s.catalog.queueById(queue).name)).id
-  if (row.state === code.leased) askMove(s, row, type)
+  if (row.state === code.leased) ask(s, row, type)
   else go(s, row, type)
+}
+
+/** Its dedup key holds in both queues from now on: whoever enqueues into either of them meets it. */
+function ask(s: Session, row: HeldRow, type: number): void {
+  const { dedupKey, moveTo } = row
+  if (dedupKey !== null) {
+    const [there, before] = [type, moveTo].map((id) => s.catalog.typeById(id ?? 0)?.queue ?? null)
+    if (before !== null && before !== row.queue) s.q.dropDedup.run(before, dedupKey, row.id)
+    dedupFor(s, there as number, dedupKey, row.id)
+  }
+  askMove(s, row, type)
 }
 
 /** After the end of a delivery: where its task was asked to go meanwhile, it goes now. */

@@ -2,7 +2,10 @@
 import type { HeldRow } from '../ledger.js'
 
 /** What the ack statement answers: no more than ending a task needs, since each column costs. */
-export type AckedRow = Pick<HeldRow, 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt' | 'flags'>
+export type AckedRow = Pick<
+  HeldRow,
+  'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt' | 'moveTo' | 'flags'
+>
 
 /** What a claim reads of a task before it leases it: `claimedColumns` in their order. */
 export type ClaimedRow = [

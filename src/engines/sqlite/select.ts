@@ -3,12 +3,14 @@ import type { Filter, Kind, Page } from '../../engine/contract.js'
 import type { ProofRecord } from '../../task/records.js'
 import { type BatchWhole, batchRecord, noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
+import { routeRecords } from '../routes.js'
 import {
   type AuditRow,
   auditRecord,
   type HistoryRow,
   historyRecord,
   isNamed,
+  isOf,
   paged,
   pageOf,
   proofOf,
@@ -23,6 +25,7 @@ import {
 } from '../shown.js'
 import { tokens } from './configure.js'
 import { limits } from './limits.js'
+import { schedules } from './schedules.js'
 import type { Session } from './session.js'
 
 export function select(s: Session, kind: Kind, filter: Filter, cursor: string | null): Page {
@@ -45,6 +48,10 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       return whole(limits(s).filter(isNamed(filter)))
     case 'token':
       return whole(tokens(s).filter(isNamed(filter)))
+    case 'route':
+      return whole(routeRecords(s.catalog, filter))
+    case 'schedule':
+      return whole(schedules(s).filter(isOf(filter)))
     case 'proof':
       return whole(proof(s))
     case 'audit':

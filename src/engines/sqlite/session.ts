@@ -7,7 +7,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LifeEvent, State } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
+import { type Changes, type DedupHolder, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
 import { follow } from './enqueue.js'
@@ -230,9 +230,12 @@ export class Session extends Ledger {
     this.q.moveDead.run(type, id)
   }
 
-  freeDedup({ id, queue, dedupKey }: Pick<HeldRow, 'id' | 'queue' | 'dedupKey'>, endsAt: number | null): void {
-    if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
-    else this.q.endDedup.run(endsAt, queue, dedupKey, id)
+  freeDedup(row: DedupHolder, endsAt: number | null): void {
+    const { id, dedupKey } = row
+    for (const queue of this.dedupHomes(row)) {
+      if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
+      else this.q.endDedup.run(endsAt, queue, dedupKey, id)
+    }
   }
 
   keepResult({ id, type }: Pick<HeldRow, 'id' | 'type'>, { outcome, result }: End, endsAt: number): void {

@@ -23,6 +23,9 @@ export const sql = {
   setQueue: 'update piecework_queue set pausedAt = ?, code = ?, operator = ? where id = ?',
   types: 'select id, queue, name, pausedAt, mixed from piecework_type',
   addType: 'insert into piecework_type (queue, name) values (?, ?)',
+  routes: 'select type, goesTo from piecework_route',
+  putRoute: 'insert or replace into piecework_route (type, goesTo) values (?, ?)',
+  dropRoute: 'delete from piecework_route where type = ?',
   mixType: 'update piecework_type set mixed = 1 where id = ?',
   setType: 'update piecework_type set pausedAt = ? where id = ?',
   count: `update piecework_type set
@@ -46,7 +49,7 @@ export const sql = {
   // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
   ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
     and number = 1 and key is null and batch is null and dedupKey is null and flags & 8 = 0`,
-  acked: `select type, state, number, key, batch, dedupKey, claimedAt, flags from piecework_task
+  acked: `select type, state, number, key, batch, moveTo, dedupKey, claimedAt, flags from piecework_task
     where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
@@ -82,8 +85,10 @@ export const sql = {
     where state = 4 group by type`,
   nextDue: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_scheduled where state = 1',
   nextEnd: 'select min(wakeAt) as at from piecework_task indexed by piecework_task_leased where state = 4',
-  nextDeadline: `select min(deadlineAt) as at from piecework_task indexed by piecework_task_deadline
-    where deadlineAt is not null and state < 4`,
+  // The next slot of a schedule rides along, by the wall clock: to know of it costs no statement of its own.
+  nextDeadline: `select min(deadlineAt) as at,
+    (select min(nextAt) from piecework_schedule where nextAt is not null) as slotAt
+    from piecework_task indexed by piecework_task_deadline where deadlineAt is not null and state < 4`,
 
   suspect: `select id, place from piecework_task indexed by piecework_task_suspect
     where type = ? and state = 3 and deaths >= 2 order by place, id limit 1`,
@@ -143,6 +148,16 @@ export const sql = {
   proofHeld: 'select 1 from piecework_worker where proof = ? limit 1',
   cancelsOf: `select id, fence, nonce, type from piecework_task indexed by piecework_task_leased
     where state = 4 and worker = ? and flags & 1`,
+
+  schedules: `select schedule.* from piecework_schedule schedule join piecework_queue queue on queue.id = schedule.queue
+    order by queue.name, schedule.name`,
+  scheduleOf: 'select * from piecework_schedule where queue = ? and name = ?',
+  putSchedule:
+    'insert or replace into piecework_schedule (queue, name, settings, nextAt, lastAt) values (?, ?, ?, ?, ?)',
+  dropSchedule: 'delete from piecework_schedule where queue = ? and name = ?',
+  dueSchedules: `select * from piecework_schedule indexed by piecework_schedule_next
+    where nextAt is not null and nextAt <= ? order by nextAt, queue, name limit ?`,
+  setSlot: 'update piecework_schedule set nextAt = ?, lastAt = ? where queue = ? and name = ?',
 
   answerOf: 'select answer from piecework_answer where request = ? and endsAt > ?',
   addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',

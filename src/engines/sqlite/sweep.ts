@@ -3,14 +3,25 @@ import type { Swept } from '../../engine/contract.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { moveOn } from './move.js'
+import { fireDue, wallNow } from './schedules.js'
 import type { Session } from './session.js'
 import { wallShiftNow } from './wall.js'
+
+/** What a sweep is told; `full` says that there is no room for the tasks of schedules. */
+interface Circumstances {
+  dead: readonly number[]
+  crash: boolean
+  /** The look before it saw that a slot of a schedule is due. */
+  slots: boolean
+  full: boolean
+}
 
 /**
  * The whole sweep. `dead` are the workers (ids) found dead before this transaction; `crash` says that they died
  * together with all others, which puts no suspicion on the tasks they held.
  */
-export function sweep(s: Session, max: number, dead: readonly number[], crash: boolean): Swept {
+export function sweep(s: Session, max: number, { dead, crash, slots, full }: Circumstances): Swept {
+  if (slots && !full) fireDue(s, max)
   let died = 0
   for (const worker of dead) died += bury(s, worker, crash)
   const { matured, expired, promoted } = sweepDue(s, max)
@@ -20,10 +31,27 @@ export function sweep(s: Session, max: number, dead: readonly number[], crash: b
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
   s.q.pruneResults.run(s.now)
-  const next = nextDueMs(s)
-  const deadline = (s.q.nextDeadline.get() as { at: number | null }).at
-  const nextMs = deadline === null ? next : Math.min(next ?? Number.POSITIVE_INFINITY, Math.max(0, deadline - s.now))
+  const end = nextLate(s)
+  const deadlineMs = end.at === null ? null : Math.max(0, end.at - s.now)
+  const nextMs = soonest([nextDueMs(s), deadlineMs, full ? null : slotInMs(s, end)])
   return { expired, died, matured, promoted: promoted + promotedLate, folded: 0, nextMs }
+}
+
+interface Late {
+  /** The next deadline, by the engine's clock. */
+  at: number | null
+  /** The next slot of a schedule, by the wall clock. */
+  slotAt: number | null
+}
+
+const nextLate = (s: Session) => s.q.nextDeadline.get() as Late
+
+const slotInMs = (s: Session, { slotAt }: Late) => (slotAt === null ? null : Math.max(0, slotAt - wallNow(s)))
+
+/** The least of these; null when all of them are. */
+function soonest(all: readonly (number | null)[]): number | null {
+  const least = Math.min(...all.map((ms) => ms ?? Number.POSITIVE_INFINITY))
+  return least === Number.POSITIVE_INFINITY ? null : least
 }
 
 /** Matures what is due and ends leases, at most `max` of each; a claim starts with it, so none waits for a sweep. */
@@ -62,11 +90,21 @@ export function nextDueMs(s: Session): number | null {
   return next === null ? null : Math.max(0, next - s.now)
 }
 
-/** What a sweep would find to do, without taking the write lock; false when there is something. */
-export function nothingDue(s: Session): { nextMs: number | null } | false {
-  const instants = [s.q.nextDue, s.q.nextEnd, s.q.nextDeadline].map((q) => (q.get() as { at: number | null }).at)
-  if (s.slept || s.q.prunable.get(s.now, s.now, s.now)) return false
-  const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
-  if (next <= s.now) return false
-  return { nextMs: next === Number.POSITIVE_INFINITY ? null : next - s.now }
+export interface Outlook {
+  /** A sweep would find nothing to do. */
+  quiet: boolean
+  nextMs: number | null
+  /** A slot of a schedule is due. */
+  slots: boolean
+}
+
+/** What a sweep would find, without taking the write lock. `full`: schedules have to wait. */
+export function outlook(s: Session, full: boolean): Outlook {
+  const late = nextLate(s)
+  const slotMs = full ? null : slotInMs(s, late)
+  const [due, end] = [s.q.nextDue, s.q.nextEnd].map((q) => (q.get() as { at: number | null }).at)
+  const instants = [due, end, late.at].map((at) => (at == null ? null : at - s.now))
+  const nextMs = soonest([...instants, slotMs])
+  const quiet = (nextMs === null || nextMs > 0) && !s.slept && s.q.prunable.get(s.now, s.now, s.now) === undefined
+  return { quiet, nextMs, slots: slotMs === 0 }
 }

@@ -98,6 +98,12 @@ const token = v.strictObject({
   expiresAt: v.nullable(v.number()),
 })
 
+/** What the library sends as a schedule; when it fires is checked where it is kept. */
+const scheduleTask = v.strictObject({
+  ...{ payload: large, type: v.optional(named), key: v.optional(named), priority: v.optional(s.whole(-100, 100)) },
+  ...{ deadlineMs: v.optional(whole), dedupKey: v.optional(named), headers: v.optional(large) },
+})
+
 const forbidden = (why: string) => new PieceworkError('PW_FORBIDDEN', `This token may not do that. ${why}`)
 
 /** Throws PW_FORBIDDEN unless the caller has one of the scopes, and his queues cover all of these. */
@@ -110,10 +116,10 @@ function need({ who }: Call, scopes: readonly Scope[], queues: Iterable<string |
 type Verb = (call: Call, body: never) => Promise<unknown>
 const readers = ['produce', 'work', 'operate'] as const
 const selectScopes: Partial<Record<Kind, readonly Scope[]>> = {
-  ...{ queue: readers, batch: readers, audit: ['admin'], token: ['admin'] },
+  ...{ queue: readers, batch: readers, schedule: ['produce', 'operate'], audit: ['admin'], token: ['admin'] },
 }
 /** Rows of the other kinds belong to no queue that a glob could cover, or to several. */
-const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'result']
+const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'result', 'schedule', 'route']
 
 async function enqueue(call: Call, { requestId, tasks }: { requestId: string | null; tasks: NewTask[] }) {
   need(call, ['produce'], new Set(tasks.map(({ queue }) => queue)))
@@ -141,17 +147,20 @@ async function worker(call: Call, { event, info }: { event: 'join' | 'beat' | 'l
 async function configure(call: Call, body: { kind: Kind; name: string; patch: Patch | null; actor: string }) {
   const { kind, name, patch } = body
   const byCode = kind === 'queue' && patch !== null && Object.keys(patch).every((field) => field === 'code')
-  const sealing = kind === 'batch' && patch !== null
+  const producing = (kind === 'batch' || kind === 'schedule') && patch !== null
   const following = kind === 'batch' ? (patch?.followUp as NewTask | undefined) : undefined
   if (following !== undefined) need(call, ['produce'], [following.queue])
   if (kind === 'token' && patch !== null) checked(token, patch, 'The token')
+  if (kind === 'route' && patch !== null) need(call, ['operate'], [String(patch.to)])
+  if (kind === 'schedule' && patch !== null) checked(scheduleTask, patch.task, 'The task')
   if (kind === 'token') need(call, ['admin'])
   else
-    need(call, byCode ? ['work', 'operate'] : sealing ? ['produce', 'operate'] : ['operate'], [name.split('\0', 1)[0]])
-  if (kind !== 'token') return call.broker.engine.configure(kind, name, patch, actorOf(call, body.actor))
+    need(call, byCode ? ['work', 'operate'] : producing ? ['produce', 'operate'] : ['operate'], [
+      name.split('\0', 1)[0],
+    ])
   const answer = await call.broker.engine.configure(kind, name, patch, actorOf(call, body.actor))
-  call.broker.doors.changed()
-  return { ...answer, hash: '' }
+  if (kind === 'token') call.broker.doors.changed()
+  return open(call, kind, answer)
 }
 
 /** Who a remote program says it is, with the token that let it say so. */
@@ -169,8 +178,10 @@ async function select(call: Call, body: { kind: Kind; filter: Filter; cursor: st
 /** Without read-payload a task's own texts are missing; nobody needs the print of a token. */
 function open({ who }: Call, kind: Kind, row: Record<string, unknown>): Record<string, unknown> {
   if (kind === 'token') return { ...row, hash: '' }
-  if (who.may('read-payload') || (kind !== 'task' && kind !== 'result')) return row
+  if (who.may('read-payload')) return row
+  if (kind === 'schedule') return { ...row, task: { ...(row.task as object), payload: 'null', headers: undefined } }
   if (kind === 'result') return { ...row, result: null }
+  if (kind !== 'task') return row
   return { ...row, payload: '', headers: null, progress: null }
 }
 

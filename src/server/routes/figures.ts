@@ -108,11 +108,6 @@ const notYet = () => Promise.reject(new PieceworkError('PW_NOT_SUPPORTED', 'This
 const later = (method: Route['method'], path: string, summary: string): Route => ({
   ...{ method, path, summary, scope: ['operate'], answers: {}, handle: notYet },
 })
-const named = (path: string, what: string) => [
-  later('GET', path, `Read a ${what}`),
-  later('PUT', path, `Set a ${what}`),
-  later('DELETE', path, `Remove a ${what}`),
-]
 const probe = { 200: v.strictObject({ live: v.boolean(), ready: v.optional(v.boolean()) }) }
 const operate = { method: 'GET', scope: ['operate'] } as const
 const open = { method: 'GET', scope: null } as const
@@ -146,7 +141,6 @@ const figureRoutes: readonly Route[] = [
   later('GET', '/v1/doctor', 'What is wrong and what to do'),
   later('GET', '/v1/explain/{id}', 'Why a task waits'),
   later('GET', '/v1/autoscale/{q}', 'How many workers a queue wants'),
-  ...named('/v1/schedules/{name}', 'schedule'),
   { ...operate, path: '/metrics', summary: 'Figures for Prometheus', answers: { 200: 'text/plain' }, handle: metrics },
   {
     ...open,

@@ -1,8 +1,9 @@
 // Routes of queues: what they are, their policy, and what operators do to them.
 import * as v from 'valibot'
 import { PieceworkError } from '../../ground/errors.js'
-import { amendAll, moveTasks } from '../../queue/amend.js'
+import { amendAll } from '../../queue/amend.js'
 import { queueStats } from '../../queue/figures.js'
+import { moveBack, moveTasks, routeOf } from '../../queue/move.js'
 import { configureQueue, pauseQueue, readQueue } from '../../queue/policy.js'
 import { checkMeant, filterFor } from '../../queue/tasks.js'
 import { policyDefaults } from '../../task/limits.js'
@@ -32,7 +33,9 @@ const policyPatch = v.nullable(
   }),
 )
 const purgeBody = v.strictObject({ ...filterBody, state: stateBody })
-const moveBody = v.strictObject({ ...filterBody, state: stateBody, to: s.name })
+const moveBody = v.strictObject({
+  ...{ ...filterBody, state: stateBody, to: v.optional(s.name), back: v.optional(v.literal(true)) },
+})
 
 const shapeOf = ({ name, paused, createdAt, policy, code, operator }: QueueRecord) => ({
   ...{ queue: name, paused, createdAt: isoOf(createdAt) },
@@ -96,9 +99,15 @@ async function purge(call: Call): Promise<Reply> {
 
 async function move(call: Call): Promise<Reply> {
   const { name } = await queueOf(call)
-  const { to, all: _, ...fields } = call.body as Record<string, unknown>
-  if (!call.who.covers(String(to))) throw new PieceworkError('PW_FORBIDDEN', 'Its queues do not cover the target.')
-  return { body: await moveTasks(call.broker.as(call.who), name, filterFor(name, fields), to, false) }
+  const { to, back, all: _, ...fields } = call.body as Record<string, unknown>
+  if ((to === undefined) === (back === undefined)) {
+    throw new PieceworkError('PW_OPTION_INVALID', 'A move takes either to, or back: true with a type.')
+  }
+  const filter = filterFor(name, fields)
+  const acting = call.broker.as(call.who)
+  const other = back ? (await routeOf(acting, name, filter.type ?? '')).to : String(to)
+  if (!call.who.covers(other)) throw new PieceworkError('PW_FORBIDDEN', 'Its queues do not cover the other queue.')
+  return { body: await (back ? moveBack(acting, name, filter, false) : moveTasks(acting, name, filter, to, false)) }
 }
 
 const count = (field: string) => v.strictObject({ [field]: v.number() })
@@ -161,9 +170,9 @@ export const queueRoutes: readonly Route[] = [
     ...base,
     method: 'POST',
     path: '/v1/queues/{q}/move',
-    summary: 'Take tasks to another queue; leased ones follow when their delivery ends without an ack',
+    summary: 'Take tasks to another queue, a whole type with a route that later ones follow; or `back`',
     body: moveBody,
-    answers: { 200: v.strictObject({ moved: v.number(), asked: v.number() }) },
+    answers: { 200: v.strictObject({ moved: v.number(), asked: v.number(), routed: v.boolean() }) },
     handle: move,
   },
 ]

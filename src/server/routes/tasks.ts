@@ -8,14 +8,14 @@ import { type TaskOptions, taskOf } from '../../queue/options.js'
 import { readEnd } from '../../queue/results.js'
 import { filterFor } from '../../queue/tasks.js'
 import { states } from '../../task/lifecycle.js'
-import { bulkTasksMax, payloadDepthMax, shown } from '../../task/limits.js'
+import { bulkTasksMax, payloadDepthMax } from '../../task/limits.js'
 import { checkPayloadBounds, parseJson } from '../../task/payload.js'
 import type { TaskRecord } from '../../task/records.js'
 import { bodyLines } from '../body.js'
 import { checked, s } from '../check.js'
 import { rawElements, rawMembers } from '../raw.js'
 import type { Call, Reply, Route } from '../route.js'
-import { doneShape, doneText, pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
+import { doneShape, doneText, instantOf, pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
 
 export const taskBody = v.strictObject({
   payload: v.unknown(),
@@ -40,14 +40,6 @@ const readers = ['produce', 'work', 'operate'] as const
 export function taskFor(queue: string, { payload: _, dueAt, ...options }: TaskBody, text: string): NewTask {
   const payload = checkPayloadBounds(rawMembers(text).get('payload') ?? 'null')
   return taskOf(queue, payload, { ...options, dueAt: instantOf(dueAt) } as TaskOptions)
-}
-
-function instantOf(dueAt: string | number | undefined): Date | number | undefined {
-  if (typeof dueAt !== 'string') return dueAt
-  const at = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(dueAt) ? Date.parse(dueAt) : Number.NaN
-  if (!Number.isNaN(at)) return new Date(at)
-  const text = `dueAt is ${shown(dueAt)}; it must be an instant such as 2030-01-31T08:00:00Z.`
-  throw new PieceworkError('PW_OPTION_INVALID', text, { field: 'dueAt' })
 }
 
 async function enqueue(call: Call): Promise<Reply> {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { connect } from 'piecework'
 import { monotonicMs, notes, ofError, orders, told, wordFrom } from './notes.js'
 
-const { url, queue, policy, options = {}, waits } = orders
+const { url, queue, policy, options = {}, waits, crowd = 1 } = orders
 const note = notes()
 
 let doubted = false
@@ -98,6 +98,11 @@ async function end(graceMs) {
 process.on('SIGTERM', () => void end())
 void stopped.then((word) => end(word.graceMs))
 told('health', () => note('health', worker.health()))
+// Others beside it, each on a queue of its own, that only wait.
+for (let n = 1; n < crowd; n++) {
+  const other = pw.queue(`${queue} ${n}`, policy).work(handle, options)
+  void other.ready.then(() => note('ready'))
+}
 // Who is asked to end while it starts was never ready.
 await worker.ready.then(
   () => note('ready'),

@@ -15,6 +15,7 @@ import { numbers } from './laws/numbers.js'
 import { keepsPlace, places } from './laws/places.js'
 import { lapsed, newest } from './laws/receipts.js'
 import { repeats } from './laws/repeats.js'
+import { slots } from './laws/slots.js'
 import { stops } from './laws/stops.js'
 import { suspects } from './laws/suspects.js'
 import { synced } from './laws/synced.js'
@@ -22,7 +23,7 @@ import { World } from './world.js'
 
 export const laws: readonly Law[] = [
   ...[kept, synced, holder, keptLease, newest, lapsed, numbers, budget, suspects, dedup, places, keepsPlace, keys],
-  ...[limit, counters, repeats, stops, back, clockLaw, finish],
+  ...[limit, counters, repeats, stops, back, clockLaw, slots, finish],
 ]
 
 export interface Judgement {

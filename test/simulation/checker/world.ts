@@ -32,6 +32,8 @@ export interface Call {
   /** An earlier call of the same name has run: this one must repeat its answer. */
   repeats: Call | null
   ran: boolean
+  /** What the wall clock showed then. */
+  wallMs: number
   /** Of a claim: what it leased. */
   took: Pick<Row, 'id' | 'fence'>[]
   answer: Extract<SimEvent, { is: 'answer' }>['answer'] | null
@@ -107,7 +109,7 @@ export class World {
   apply(event: SimEvent): void {
     this.order++
     if (event.is === 'ask') this.asked(event)
-    else if (event.is === 'ran') this.ran(this.call(event.call))
+    else if (event.is === 'ran') this.ran(Object.assign(this.call(event.call), { wallMs: event.wallMs }))
     else if (event.is === 'change') this.changed(this.meaning(event))
     else if (event.is === 'answer') this.answered(event)
     else if (event.is === 'up') this.be(event.process, 'up', event.at, event.wire)
@@ -195,8 +197,8 @@ export class World {
 }
 
 /** What becomes of a call that was just asked. */
-const fresh = (): Pick<Call, 'repeats' | 'ran' | 'took' | 'answer' | 'acts'> => ({
-  ...{ repeats: null, ran: false, took: [], answer: null, acts: [] },
+const fresh = (): Pick<Call, 'repeats' | 'ran' | 'wallMs' | 'took' | 'answer' | 'acts'> => ({
+  ...{ repeats: null, ran: false, wallMs: 0, took: [], answer: null, acts: [] },
 })
 
 /** The process that a worker is part of. */
@@ -209,6 +211,8 @@ const nameOf = (asked: Asked): string | null => {
 
 /** What a new row was asked for as: the next task of its call that fits. */
 function asIn(call: Call, row: Row | null): AskedTask {
+  // A schedule's task was asked for by nobody's call: it is as it came.
+  if (row?.slotAt != null) return { ...row, item: -1, delayMs: 0 }
   const tasks = call.asked.verb === 'enqueue' ? call.asked.tasks : []
   const fits = (task: AskedTask) => task.type === row?.type && task.key === row.key && task.priority === row.priority
   return tasks.find((task) => fits(task) && task.dedupKey === row?.dedupKey) ?? (tasks[0] as AskedTask)
