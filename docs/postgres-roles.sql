@@ -24,7 +24,8 @@ end $$;
 grant usage on schema piecework to piecework_producer, piecework_worker, piecework_operator;
 grant execute on function piecework.now_us() to piecework_producer, piecework_worker, piecework_operator;
 grant select on piecework.store, piecework.queue, piecework.type, piecework.tally, piecework.progress, piecework.batch,
-  piecework.worker, piecework.lane, piecework.answer, piecework.dedup, piecework.member, piecework.limits
+  piecework.worker, piecework.lane, piecework.answer, piecework.dedup, piecework.member, piecework.limits,
+  piecework.route, piecework.schedule
   to piecework_producer, piecework_worker, piecework_operator;
 grant insert on piecework.tally, piecework.progress, piecework.lane, piecework.audit, piecework.queue, piecework.type,
   piecework.limits
@@ -34,6 +35,8 @@ grant update (mixed) on piecework.type to piecework_producer, piecework_worker, 
 grant delete on piecework.lane to piecework_producer, piecework_worker, piecework_operator;
 grant insert on piecework.batch to piecework_producer, piecework_worker, piecework_operator;
 grant update (sealedAt, info) on piecework.batch to piecework_producer, piecework_worker, piecework_operator;
+-- Schedules stand in the code of programs.
+grant insert, update, delete on piecework.schedule to piecework_producer, piecework_worker, piecework_operator;
 -- A key's next task is promoted by whoever made room for it.
 grant update (state, slot) on piecework.task to piecework_producer;
 
@@ -45,7 +48,7 @@ grant update (code) on piecework.queue to piecework_producer, piecework_worker;
 grant select (id, queue, type, state, place, dueAt, wakeAt, deadlineAt, number, spent, claimedAt, key, slot, batch,
   enqueuedAt) on piecework.task to piecework_producer;
 
--- Sweeping, which the connections of workers and operators do for the store.
+-- Sweeping, which the connections of workers do for the store; those of operators only what an operator's acts bring about.
 grant select, delete on piecework.task to piecework_worker, piecework_operator;
 grant update (queue, type, state, place, dueAt, wakeAt, deadlineAt, spent, releases, deaths, nonce, worker, slot, flags,
   dedupKey, moveTo, progress) on piecework.task to piecework_worker, piecework_operator;
@@ -71,4 +74,5 @@ grant update (payload) on piecework.task to piecework_operator;
 grant delete on piecework.batch, piecework.member to piecework_operator;
 grant select on piecework.audit to piecework_operator;
 grant update (settings), delete on piecework.limits to piecework_operator;
+grant insert, update, delete on piecework.route to piecework_operator;
 grant select, insert, delete on piecework.token to piecework_operator;

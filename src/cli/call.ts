@@ -49,6 +49,8 @@ export function workWith(store: Store, queue: string, caller: Caller, options: W
 
 /** How long a COMMAND that was told to end has until it is killed. */
 const killMs = 5000
+/** After the KILL of all COMMANDs, how long it may take until they are known to have ended. */
+const lastAnswerMs = 500
 
 /** An error that is kept as its text alone: where in our code it was made helps nobody. */
 function plain<E extends Error>(error: E, code: string | null): E {
@@ -82,6 +84,7 @@ export class Caller {
   stopAll(): void {
     this.#stopping = true
     for (const running of this.#running) running.stop(killMs)
+    this.launch.endWithin(killMs + lastAnswerMs)
   }
 
   /** Resolves when no COMMAND runs any more and none can be started. */

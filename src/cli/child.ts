@@ -44,7 +44,7 @@ const inherited = { ...process.env }
 /** Bytes of stderr kept of one call: for people; the error of the delivery takes the last 4 KiB. */
 const stderrBytesMax = 65_536
 /** How long a process that COMMAND left behind may hold its output open. */
-const lingerMs = 2000
+export const lingerMs = 2000
 
 /** Starts it; throws PW_COMMAND_MISSING, PW_COMMAND_REFUSED, PW_ARGUMENT_INVALID, PW_SPAWN_FAILED. */
 export async function start(clock: Clock, call: CommandCall): Promise<Running> {

@@ -41,14 +41,17 @@ export interface Failure {
 /** Counts the deliveries of one run that ended by ack, retry or death. */
 export class Halting {
   readonly #halt: Halt
+  readonly #rule: string
   #finished = 0
   #failed = 0
   #first: string | null = null
   #same = true
   #last = ''
 
-  constructor(halt: Halt) {
+  /** `rule` is what --halt was given; undefined for its default. */
+  constructor(halt: Halt, rule?: string) {
     this.#halt = halt
+    this.#rule = `--halt ${rule ?? '(its default)'}`
   }
 
   /**
@@ -64,9 +67,9 @@ export class Halting {
     if (halt.when === 'never') return null
     if (halt.when === 'same') {
       if (!this.#same || this.#finished < sameMax) return null
-      return { when: 'soon', why: `The first ${sameMax} deliveries all failed with one error: ${last}` }
+      return { when: 'soon', why: `${this.#rule}: the first ${sameMax} deliveries all failed with one error: ${last}` }
     }
-    const counts = `${this.#failed} of ${counted(this.#finished, 'delivery', 'deliveries')} failed`
+    const counts = `${this.#rule}: ${this.#failed} of ${counted(this.#finished, 'delivery', 'deliveries')} failed`
     const why = last === '' ? counts : `${counts}, the last one with: ${last}`
     if ('failures' in halt) return this.#failed >= halt.failures ? { when: halt.when, why } : null
     // A share of next to nothing says nothing.

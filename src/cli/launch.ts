@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Clock } from '../ground/clock.js'
 import { type ErrorCode, PieceworkError } from '../ground/errors.js'
 import { Capture, type Packed } from './capture.js'
-import { type CommandCall, type Ended, type Running, signalGroup, start } from './child.js'
+import { type CommandCall, type Ended, lingerMs, type Running, signalGroup, start } from './child.js'
 
 /** What a launcher is told, and what it answers. */
 export type Order = { id: number; do: 'start'; call: CommandCall } | { id: number; do: 'stop'; killMs: number }
@@ -19,6 +19,9 @@ export type Answer =
 const startedHereMax = 16
 /** As many as there are processors, but starting processes is not all that they have to do. */
 const launchersMax = 4
+
+/** A launcher that has not answered so long after the last moment it had is stopped or hangs. */
+const unheardMs = 1000
 
 const launcherFile = fileURLToPath(new URL('./launcher.js', import.meta.url))
 
@@ -38,11 +41,16 @@ export class Launch {
   start(call: CommandCall): Promise<Running> {
     if (++this.#started === startedHereMax) {
       const count = Math.min(this.#concurrency, availableParallelism(), launchersMax)
-      if (count > 1) this.#launchers = Array.from({ length: count }, () => new Launcher())
+      if (count > 1) this.#launchers = Array.from({ length: count }, () => new Launcher(this.clock))
     }
     const ready = this.#launchers.filter((launcher) => launcher.ready)
     const idlest = ready.reduce<Launcher | null>((best, one) => (best && best.load <= one.load ? best : one), null)
     return idlest === null ? start(this.clock, call) : idlest.start(call)
+  }
+
+  /** Ends launchers that have COMMANDs left after so long, and those with them: one that is stopped hears nothing. */
+  endWithin(ms: number): void {
+    for (const launcher of this.#launchers) launcher.endWithin(ms)
   }
 
   /** Lets the launchers go; what they still run is ended. */
@@ -64,7 +72,7 @@ class Launcher {
   /** True from its first word until it is gone. */
   ready = false
 
-  constructor() {
+  constructor(private readonly clock: Clock) {
     // In a group of its own: Ctrl-C is for the run. The end of its channel tells it when the run is gone.
     const stdio: ['ignore', 'inherit', 'inherit', 'ipc'] = ['ignore', 'inherit', 'inherit', 'ipc']
     this.#process = fork(launcherFile, { detached: true, serialization: 'advanced', stdio })
@@ -85,8 +93,14 @@ class Launcher {
     return made.begun.promise
   }
 
+  endWithin(ms: number): void {
+    this.clock.after(ms, () => this.#calls.size > 0 && this.#process.kill('SIGKILL'), true)
+  }
+
   close(): void {
-    if (this.#process.connected) this.#process.disconnect()
+    // With nothing to end there is nothing to tell it, and one that is stopped would hear it never.
+    if (this.#calls.size === 0) this.#process.kill('SIGKILL')
+    else if (this.#process.connected) this.#process.disconnect()
   }
 
   #send(order: Order): void {
@@ -102,7 +116,11 @@ class Launcher {
     if (!call || answer.is === 'ready') return
     if (answer.is === 'started') {
       call.pid = answer.pid
-      const stop = (killMs: number) => this.#send({ id, do: 'stop', killMs })
+      const stop = (killMs: number) => {
+        this.#send({ id, do: 'stop', killMs })
+        // Its output may be held open for a while by what it left behind.
+        this.clock.after(killMs + lingerMs + unheardMs, () => this.#calls.has(id) && this.#process.kill('SIGKILL'))
+      }
       return call.begun.resolve({ pid: answer.pid, ended: call.ended.promise, stop })
     }
     this.#calls.delete(id)

@@ -20,6 +20,10 @@ export async function queueNamed(store: Store, name: unknown): Promise<QueueReco
   throw new PieceworkError('PW_QUEUE_UNKNOWN', `There is no queue ${JSON.stringify(wanted)}.${hint}`, { queue: wanted })
 }
 
+/** The names of all queues. */
+export const queueNames = async ({ engine }: Store): Promise<string[]> =>
+  (await engine.select('queue', {}, null)).items.map((row) => row.name as string)
+
 /** The task with this id, in this queue if one is given; throws PW_TASK_GONE. */
 export async function taskNamed(store: Store, id: string, queue: string | null): Promise<TaskRecord> {
   const page = await store.engine.select('task', { ids: [checkName('task id', id)] }, null)

@@ -21,8 +21,17 @@ export interface Again {
   url: readonly string[]
 }
 
+/** What a run knows of its input when it ends: `left` behind in a pipe, or all read; null when it is a file. */
+export type StdinState = 'left' | 'read' | null
+
 /** What people read at the end. */
-export async function reportOf(store: Store, batch: BatchRecord, ms: number, again: Again): Promise<string> {
+export async function reportOf(
+  store: Store,
+  batch: BatchRecord,
+  ms: number,
+  again: Again,
+  stdin: StdinState,
+): Promise<string> {
   const { total, done, dead, cancelled, retries, returned } = batch
   const open = openIn(batch)
   const parts = [`${grouped(done)} of ${grouped(total)} done`]
@@ -32,15 +41,19 @@ export async function reportOf(store: Store, batch: BatchRecord, ms: number, aga
   if (retries > 0) parts.push(counted(retries, 'retry', 'retries'))
   if (returned > 0) parts.push(`${grouped(returned)} given back by workers that died`)
   const lines = [`piecework: ${parts.join(', ')}; ${humanMs(ms)}`]
-  const next: string[][] = []
+  const next: string[] = []
   if (dead > 0) {
     const groups = await errorGroups(store.connection, { batch: batch.name })
     for (const group of groups.slice(0, 3))
       lines.push(`  ${grouped(group.count)} x ${oneLine(group.error).slice(0, 200)}`)
-    next.push(['dead', 'list', batch.name, ...again.url])
+    next.push(quoted(['piecework', 'dead', 'list', batch.name, ...again.url]))
   }
-  if (open > 0 || dead > 0) next.push(againWith(again, open === 0))
-  if (next.length > 0) lines.push('next:', ...next.map((command) => `  ${quoted(['piecework', ...command])}`))
+  if (open > 0 || dead > 0) {
+    // What was read of a pipe is in the store; to wait for more of it would be in vain.
+    const input = stdin === 'read' ? ' < /dev/null' : stdin === 'left' ? '  # with the same input again' : ''
+    next.push(quoted(['piecework', ...againWith(again, open === 0)]) + input)
+  }
+  if (next.length > 0) lines.push('next:', ...next.map((command) => `  ${command}`))
   return lines.join('\n')
 }
 

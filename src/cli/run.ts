@@ -1,4 +1,5 @@
 // A run: enqueues the input, works on it with COMMAND, shows how far it is, and stops when it is done or told to.
+import { pause } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
 import { openIn } from '../queue/batch.js'
 import type { Worker } from '../queue/seam.js'
@@ -12,6 +13,7 @@ import { type Failure, type Halt, Halting } from './halt.js'
 import type { Input } from './input.js'
 import { Launch } from './launch.js'
 import { Order } from './order.js'
+import { quoted } from './placeholders.js'
 import { counted, errorText, exitOf, grouped, type Output, warningText } from './print.js'
 import { Progress, type Standing, stderrScreen } from './progress.js'
 import { type Again, reportOf, summaryOf } from './report.js'
@@ -24,6 +26,8 @@ export interface RunPlan {
   concurrency: number
   perSecond: number | null
   halt: Halt
+  /** What --halt was given. */
+  haltRule: string | undefined
   results: ResultOptions
   retryDead: boolean
   again: Again
@@ -37,6 +41,8 @@ interface Stop {
 
 /** After SIGTERM running COMMANDs get so long before they are ended: whoever sent it does not wait for ever. */
 const termGraceMs = 25_000
+/** How often it is looked whether the queue is paused. */
+const heedEveryMs = 1000
 /** A worker may not cut COMMANDs short by itself: Ctrl-C once lets them end. */
 const patienceMs = 86_400_000
 
@@ -80,7 +86,7 @@ class Session {
       ended: (failure) => this.#ended(failure),
     })
     this.#feed = new Feed(store, batch)
-    this.#halting = new Halting(plan.halt)
+    this.#halting = new Halting(plan.halt, plan.haltRule)
   }
 
   async run(): Promise<number> {
@@ -138,6 +144,23 @@ class Session {
     }
   }
 
+  /** Says when the queue is paused, at once and whenever somebody pauses it: nothing else would be seen of that. */
+  async #heed(): Promise<void> {
+    const { engine, clock } = this.#store
+    const { name } = this.#batch
+    const resume = quoted(['piecework', 'queue', 'resume', name, ...this.#plan.again.url])
+    for (let paused = false; !this.#stopping.signal.aborted; ) {
+      const [queue] = (await engine.select('queue', { name }, null)).items
+      if (queue?.paused === true && !paused) {
+        const text = `Queue ${name} is paused, so no item is started. To go on: ${resume}`
+        const warning = Object.assign(new Error(text), { code: 'PW_QUEUE_PAUSED' })
+        this.#progress.around(() => this.#output.say(warningText(warning, this.#output.json)))
+      }
+      paused = queue?.paused === true
+      await pause(clock, heedEveryMs, this.#stopping.signal)
+    }
+  }
+
   /** Starts the worker with the first task there is. */
   #hire(): void {
     if (this.#worker !== null || this.#stopping.signal.aborted) return
@@ -149,6 +172,8 @@ class Session {
     worker.on('dead', ({ id }) => order.leave(id))
     worker.on('error', (error) => this.#progress.around(() => this.#output.say(warningText(error, this.#output.json))))
     this.#worker = worker
+    // The store's troubles are reported by those who work on it.
+    this.#heed().catch(() => {})
   }
 
   #ended(failure: Failure | null): void {
@@ -225,9 +250,10 @@ class Session {
       this.#tell(`piecework: ${what}: those items were given back and run again, to keep the order`)
     }
     if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
+    const stdin = this.#input.name !== '-' ? null : this.#feed.ended ? 'read' : 'left'
     this.#output.did(`${batch.done} of ${batch.total} done, ${batch.dead} dead`)
     if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
-    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again))
+    else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again, stdin))
     if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit
     return batch.dead > 0 ? 1 : 0
   }

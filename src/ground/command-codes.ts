@@ -82,6 +82,11 @@ export const commandCodes = {
     why: 'Reading the store as items would enqueue it into itself.',
     cure: 'Name another input file.',
   },
+  PW_QUEUE_PAUSED: {
+    meaning: 'The queue of a run is paused.',
+    why: 'Somebody said `piecework queue pause`; what runs goes on, nothing else starts.',
+    cure: '`piecework queue resume NAME` lets it go on.',
+  },
   PW_RESULTS_UNWRITTEN: {
     meaning: 'What a command answers could not be written.',
     why: 'The disk that its standard output goes to is full, or refused it.',

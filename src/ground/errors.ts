@@ -186,8 +186,8 @@ export const errorTable = {
   },
   PW_SCHEMA_OLD: {
     meaning: 'The store has an older format and may not be migrated here.',
-    why: 'It was opened read-only, or the file cannot be written.',
-    cure: 'Run `piecework migrate` where the file can be written.',
+    why: 'It cannot be written, or a command that only uses a store met it: those never migrate one.',
+    cure: 'Stop the processes of the older version, then run `piecework migrate` where it can be written.',
     exit: 3,
   },
   PW_STOPPING: {

@@ -1,8 +1,12 @@
 // enqueue, status, dead, explain, version: what they print, in what shape, with which exit code.
 import { readdirSync } from 'node:fs'
+import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import type { Figures } from '../../dist/engine/contract.js'
 import { errorTable } from '../../dist/ground/errors.js'
-import { type Finished, room } from './cli.js'
+import { queueStats } from '../../dist/queue/figures.js'
+import { states, totals } from '../../dist/task/lifecycle.js'
+import { type Finished, room, until } from './cli.js'
 
 describe('enqueue', () => {
   it('prints one id a line for arguments, JSON as it was written', async () => {
@@ -82,6 +86,40 @@ describe('status', () => {
     expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/^queue +ready.*\nmail +2 /)])
   })
 
+  it('shows people how many are done, and which worker has been silent for long', async () => {
+    const { run, start, path } = room()
+    await run(['enqueue', 'q', '1', '2', '3'])
+    expect((await run(['work', 'q', '--until-drained', '--', 'true'])).code).toBe(0)
+    const { child, finished } = start(['work', 'q', '--', 'true'])
+    await until('it has joined', async () => (await run(['status', '--json'])).json()[0]?.workers.length === 1)
+    child.kill('SIGKILL')
+    await finished
+    const db = new Database(path('piecework.db'))
+    db.exec('update piecework_worker set aliveAt = aliveAt - 60000')
+    db.close()
+    const { stdout } = await run(['status'])
+    expect(stdout).toMatch(/^queue +ready +scheduled +waiting +leased +done +dead .*\nq +0 +0 +0 +0 +3 +0 /)
+    expect(stdout).toMatch(/last heard of\n.* q +0\/10 +1 min \d+ s ago \(silent: dead or stopped\)/)
+  }, 60_000)
+
+  it('sorts the figures of thousands of queues once', () => {
+    let looks = 0
+    const zeros = Object.fromEntries([...states, ...totals].map((name) => [name, 0]))
+    const types = Array.from({ length: 3000 }, (_, index) => {
+      const row = { ...zeros, type: 't', paused: false, backlogAgeMs: null, leaseAgeMaxMs: null }
+      const look = () => {
+        looks++
+        return `q${index}`
+      }
+      return Object.defineProperty(row, 'queue', { get: look, enumerable: true })
+    })
+    const figures = { at: 0, types, workers: [] } as unknown as Figures
+    for (let index = 0; index < 3000; index++) {
+      expect(queueStats(figures, `q${index}`, false).types).toHaveLength(1)
+    }
+    expect(looks).toBeLessThan(10 * 3000)
+  })
+
   it('is of one queue when it is named, and refuses an unknown one with a suggestion', async () => {
     const { run } = room()
     await run(['enqueue', 'mail', '1'])
@@ -96,6 +134,22 @@ describe('status', () => {
 })
 
 const deliveriesOf = (listed: Finished) => listed.json().map(({ deliveries }) => deliveries)
+
+describe('run --help', () => {
+  it('tells placeholders, ends and exit codes, and its examples run', async () => {
+    const { run, write } = room()
+    const { code, stdout } = await run(['run', '--help'])
+    expect(code).toBe(0)
+    for (const word of ['{}', '{.}', '{/}', '{//}', '{/.}', '{#}', '{field}', '65', '75', '126', '130, 143']) {
+      expect(stdout).toContain(word)
+    }
+    const example = /piecework (run -a people.csv .*)/.exec(stdout)?.[1] ?? ''
+    write('people.csv', 'name\nAda\nBob\n')
+    const words = example.replaceAll("'", '').replace('echo Dear {name},', '').trim().split(/ +/)
+    const told = await run([...words, 'echo', 'Dear {name},'])
+    expect([told.code, told.stdout]).toEqual([0, 'Dear Ada,\nDear Bob,\n'])
+  })
+})
 
 describe('limit', () => {
   it('sets ceilings before there is a queue, lists them, and removes what no queue uses', async () => {

@@ -1,6 +1,22 @@
 // Ctrl-C once lets running COMMANDs end, twice ends them; either way nothing is lost and the next run goes on.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../dist/ground/clock.js'
 import { numbers, type Room, room, until } from './cli.js'
+
+/** The children of a process whose command line holds this text. */
+const childrenOf = (pid: number, text: string): number[] =>
+  spawnSync('pgrep', ['-P', String(pid), '-f', text], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .filter(Boolean)
+    .map(Number)
+
+/** False for a process that is gone, and for one of which only the entry is left until its parent looks. */
+function works(pid: number): boolean {
+  const line = `/proc/${pid}/cmdline`
+  return existsSync(line) && readFileSync(line).length > 0
+}
 
 const status = async ({ run }: Room) => (await run(['status', 'b', '--json'])).json()[0]?.queues[0]
 
@@ -58,6 +74,27 @@ describe('a run that is interrupted', () => {
     expect((await started.finished).code).toBe(130)
     expect(() => process.kill(Number(lines('begun')[0]), 0)).toThrow('ESRCH')
     expect(await status(here)).toMatchObject({ ready: 2, leased: 0 })
+  }, 60_000)
+
+  it('ends at the deadline when what starts its COMMANDs was stopped', async () => {
+    const here = room()
+    const { start, path } = here
+    // The first 16 are started by the run itself.
+    const script = `echo $$ >> ${path('begun')}; test $(wc -l < ${path('begun')}) -le 24 || exec sleep 300`
+    const started = start(['run', '-j', '2', '--batch', 'b', '--', 'sh', '-c', script], { input: numbers(40) })
+    const launchers = () => childrenOf(started.child.pid as number, 'launcher.js')
+    const held = () => launchers().flatMap((launcher) => childrenOf(launcher, 'sleep 300'))
+    await until('two COMMANDs of launchers hang', () => held().length === 2)
+    const [stopped, hanging] = [launchers(), held()]
+    for (const launcher of stopped) process.kill(launcher, 'SIGSTOP')
+    started.child.kill('SIGINT')
+    await until('it says so', () => started.stderr.includes('stopping'))
+    started.child.kill('SIGINT')
+    const began = systemClock.monotonicMs()
+    expect((await started.finished).code).toBe(130)
+    expect(systemClock.monotonicMs() - began).toBeLessThan(12_000)
+    await until('nothing of it is left', () => ![...stopped, ...hanging].some(works))
+    expect(await status(here)).toMatchObject({ leased: 0, dead: 0 })
   }, 60_000)
 
   it('by SIGTERM: 143; while it still reads: what came so far is kept', async () => {

@@ -65,6 +65,38 @@ describe('queue', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
+  it('set says when the queue is new, with the name that may have been meant', async () => {
+    const { run } = room()
+    await run(['enqueue', 'mail', '1'])
+    const typo = await run(['queue', 'set', 'mial', 'lease=1m'])
+    expect([typo.code, typo.stderr]).toEqual([
+      0,
+      'piecework: warning: "mial" is a new queue: nothing was ever enqueued there. Did you mean "mail"? ' +
+        '(PW_QUEUE_UNKNOWN)\n',
+    ])
+    const fresh = await run(['queue', 'set', 'letters', 'lease=1m', '--json'])
+    expect(JSON.parse(fresh.stderr).warning.message).toMatch(
+      /"letters" is a new queue: nothing was ever enqueued there.$/,
+    )
+    for (const name of ['mail', 'letters']) {
+      expect((await run(['queue', 'set', name, 'lease=2m'])).stderr).toBe('')
+    }
+  }, 60_000)
+
+  it('paused is told by a run, at once, and how to go on', async () => {
+    const { run, start } = room()
+    await run(['enqueue', 'b', '1', '--text'])
+    await run(['queue', 'pause', 'b'])
+    const waiting = start(['run', '--batch', 'b', '--', 'true'], { input: 'x\n' })
+    await until('it says so', () => waiting.stderr.includes('PW_QUEUE_PAUSED'))
+    expect(waiting.stderr).toContain('Queue b is paused, so no item is started. To go on: piecework queue resume b')
+    const json = start(['run', '--json', '--batch', 'b', '--', 'true'], { input: 'x\n' })
+    await until('the other one says so, too', () => json.stderr.includes('\n'))
+    expect(JSON.parse(json.stderr).warning.code).toBe('PW_QUEUE_PAUSED')
+    await run(['queue', 'resume', 'b'])
+    expect([(await waiting.finished).code, (await json.finished).code]).toEqual([0, 0])
+  }, 60_000)
+
   it('unset knows its settings too', async () => {
     const { run } = room()
     await run(['enqueue', 'q', '1'])

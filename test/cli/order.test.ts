@@ -91,6 +91,18 @@ describe('outputs with --keep-order', () => {
   }, 60_000)
 })
 
+it('a cancelled item that ran is told as cancelled', async () => {
+  const { start, run, path, lines } = room()
+  const body = `echo $0 >> ${path('begun')}; exec sleep 60`
+  const { finished } = start(['run', '--json', '--batch', 'b', ...script(body)], { input: 'x\n' })
+  await until('it runs', () => lines('begun').length === 1)
+  expect((await run(['task', 'cancel', 'b', '--all', '--yes', '--json'])).json()).toEqual([{ cancelled: 0, asked: 1 }])
+  const { code, json } = await finished
+  const [delivery, summary] = json()
+  expect([code, delivery?.verdict, delivery?.code]).toEqual([0, 'cancelled', 'PW_CANCELLED'])
+  expect(summary).toMatchObject({ total: 1, done: 0, dead: 0, cancelled: 1, retries: 0 })
+}, 60_000)
+
 describe('--timeout', () => {
   it('is for COMMAND alone: waiting for a turn is no part of it', async () => {
     const { run } = room()

@@ -78,11 +78,11 @@ describe('halting', () => {
   })
 
   it('says by what error, with the item in it', () => {
-    const halting = new Halting(haltOf('soon,fail=50%'))
+    const halting = new Halting(haltOf('soon,fail=50%'), 'soon,fail=50%')
     expect(halting.ended({ error: 'exit 1: no b.png\nat all', alike: 'exit 1: no 0\nat all' })).toBeNull()
     expect(halting.ended(null)).toBeNull()
     expect(halting.ended(null)).toBeNull()
-    const why = '2 of 4 deliveries failed, the last one with: exit 1: no c.png'
+    const why = '--halt soon,fail=50%: 2 of 4 deliveries failed, the last one with: exit 1: no c.png'
     expect(halting.ended({ error: 'exit 1: no c.png', alike: 'exit 1: no 0' })).toEqual({ when: 'soon', why })
   })
 

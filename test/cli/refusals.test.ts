@@ -195,6 +195,20 @@ describe('the store', () => {
     db.close()
   })
 
+  it('of an older version: 3 for what only uses it, and nothing in it changes', async () => {
+    const { run, path } = room()
+    await run(['enqueue', 'q', '1'])
+    const db = new Database(path('piecework.db'))
+    db.exec('update piecework_store set format = 0')
+    for (const words of [['status'], ['task', 'list'], ['queue', 'pause', 'q'], ['audit']]) {
+      const ended = await run([...words, '--json'])
+      const error = errorOf(ended)
+      expect([ended.code, error.code, error.cure]).toEqual([3, 'PW_SCHEMA_OLD', expect.stringContaining('migrate')])
+    }
+    expect(db.prepare('select format from piecework_store').pluck().get()).toBe(0)
+    db.close()
+  }, 60_000)
+
   it('read-only: 3', async () => {
     const { run, path, folder } = room()
     await run(['enqueue', 'q', '1'])

@@ -89,6 +89,20 @@ describe('the same command again', () => {
     expect(lines('log').filter((line) => line === '2')).toHaveLength(3)
   }, 60_000)
 
+  it('is told by a command that does not wait for an input that was read already', async () => {
+    const { run, start } = room()
+    const words = ['--batch', 'b', '--deliveries', '1', '--', 'sh', '-c', 'test $0 = 1 || exit 3']
+    const { stderr } = await run(['run', ...words], { input: '1\n2\n' })
+    const line = stderr.trim().split('\n').at(-1)?.trim()
+    expect(line).toBe(
+      "piecework run --retry-dead --batch b --deliveries 1 -- sh -c 'test $0 = 1 || exit 3' < /dev/null",
+    )
+    const halted = start(['run', '--halt', 'now,fail=1', '--batch', 'c', '--', 'false'])
+    halted.child.stdin?.write('1\n')
+    const { stderr: left } = await halted.finished
+    expect(left.trim()).toMatch(/-- false {2}# with the same input again$/)
+  }, 60_000)
+
   it('starts anew with --new', async () => {
     const { run, lines, path } = room()
     const words = (...more: string[]) => [

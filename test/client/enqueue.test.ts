@@ -274,7 +274,7 @@ describe('schemas', () => {
     [{ shema: v.number() }, 'PW_OPTION_UNKNOWN'],
     [{ leasMs: 3 }, 'PW_OPTION_UNKNOWN'],
     [{ leaseMs: 3 }, 'PW_OPTION_INVALID'],
-    [{ breaker: {} }, 'PW_OPTION_UNKNOWN'],
+    [{ isolate: 'thread' }, 'PW_OPTION_UNKNOWN'],
   ])('queue options %o are refused at the first awaited call, not before', async (given, code) => {
     const { pw } = await openStore({ url: 'sqlite::memory:' })
     const queue = pw.queue('mail', given as never)

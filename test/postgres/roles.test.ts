@@ -126,6 +126,22 @@ const duties: Record<string, { of: Role[]; act: (engine: Engine) => Promise<unkn
   },
   'forget a batch': { of: ['operator'], act: (engine) => engine.configure('batch', 'sealed', null, 'a') },
   'read the audit': { of: ['operator'], act: (engine) => engine.select('audit', {}, null) },
+  'keep schedules': {
+    of: [...roles],
+    act: async (engine) => {
+      const nightly = { task: { payload: '1' }, cron: '0 3 * * *', tz: 'UTC' }
+      await engine.configure('schedule', 'q\0nightly', nightly, 'a')
+      await engine.configure('schedule', 'q\0nightly', { ...nightly, cron: '0 4 * * *' }, 'a')
+      await engine.configure('schedule', 'q\0nightly', null, 'a')
+    },
+  },
+  'lead a type elsewhere': {
+    of: ['operator'],
+    act: async (engine) => {
+      await engine.configure('route', 'q\0q', { to: 'elsewhere' }, 'a')
+      await engine.configure('route', 'q\0q', null, 'a')
+    },
+  },
   'keep limits': {
     of: ['operator'],
     act: async (engine) => {
@@ -157,6 +173,12 @@ it.each(cases.filter(({ may }) => may))('$role may $duty', async ({ role, act })
 it.each(cases.filter(({ may }) => !may))('$role may not $duty', async ({ role, act }) => {
   await somethingOfEveryKind()
   await expect(act(await as(role))).rejects.toMatchObject({ code: 'PW_STORE_READONLY' })
+})
+
+it('lets only workers sweep on their own, who may enqueue what schedules say', async () => {
+  const sweeps = []
+  for (const role of roles) sweeps.push((await as(role)).traits.sweeps)
+  expect(sweeps).toEqual(['store', 'clients', 'store'])
 })
 
 it('lets programs of each role run side by side: a producer that sweeps nothing, a worker that drains', async () => {

@@ -52,6 +52,7 @@ class World {
   private readonly accepted: string[] = []
   private slots: Slot[] = []
   private firstAt = 0
+  private beatEnded = false
   private store!: Store
 
   constructor(
@@ -76,7 +77,8 @@ class World {
 
   private get beat() {
     const { beat } = this.plan
-    return beat ? { everyMs: beat.everyMs, dueAt: this.firstAt, missed: beat.missed } : null
+    // A program that comes up after the end of the schedule must not begin another one.
+    return beat && !this.beatEnded ? { everyMs: beat.everyMs, dueAt: this.firstAt, missed: beat.missed } : null
   }
 
   private async setBeat(): Promise<void> {
@@ -95,6 +97,7 @@ class World {
     const { plan, scheduler, store } = this
     if (!plan.beat) return
     await scheduler.run(scheduler.now + beatOnMs, () => false)
+    this.beatEnded = true
     const removed = store.engine.configure('schedule', `${queueName}\0${beatName}`, null, 'plan')
     this.tell({ is: 'beat', firstAt: null, wallMs: scheduler.rightWallMs })
     await scheduler.run(scheduler.now + 10, () => false)

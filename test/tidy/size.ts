@@ -85,18 +85,18 @@ const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$
 
 /** Lines of code each floor may have, about a tenth above what it had when that was set; why, says docs/adr/0009. */
 const budgets: Readonly<Record<string, number>> = {
-  ground: 700, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
-  task: 800, // the life cycle, limits and retries are tables: a feature is a row; where JSON is wrong
+  ground: 760, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
+  task: 980, // the life cycle, limits and retries are tables: a feature is a row; where JSON is wrong
   engine: 110, // one page, and what wraps it
-  engines: 1150, // what all SQL stores decide alike: each line here is one less in two engines
-  'engines/sqlite': 2950, // its own sync, locks and clock: a file has no server that does it
-  'engines/postgres': 3300, // connections, fail-over and liveness over a network; statements that take arrays
+  engines: 1350, // what all SQL stores decide alike: each line here is one less in two engines
+  'engines/sqlite': 3150, // its own sync, locks and clock: a file has no server that does it
+  'engines/postgres': 3600, // connections, fail-over and liveness over a network; statements that take arrays
   'engines/remote': 340, // names for calls, and how often each is sent again
-  queue: 2250, // the library as programs see it: every option is checked and refused in words
+  queue: 2650, // the library as programs see it: every option is checked and refused in words
   worker: 2150, // slots, leases, threads; the floor where time goes wrong
   insight: 230, // the figures of a status, sizing arithmetic
   server: 2550, // 60 routes with their shapes, and what keeps strangers from the machine's time
-  cli: 4500, // thirty commands with their texts
+  cli: 4800, // thirty commands with their texts
   testing: 400, // without the chapters of the suite, which are tests that we ship
   'index.ts': 30,
 }
@@ -123,7 +123,7 @@ const floorSize: Rule = {
     })
   },
   bad: [
-    file('src/task/a.ts', lines(600, 'a()')),
+    file('src/task/a.ts', lines(800, 'a()')),
     file('src/task/b.ts', lines(201, '// b\nb()')),
     file('src/engines/mysql/a.ts', 'a()'),
   ],

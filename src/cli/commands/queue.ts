@@ -1,5 +1,6 @@
 // `piecework queue`: lists queues, shows and sets their policy, pauses, resumes, moves and purges them.
 import type { Command } from 'commander'
+import { closest } from '../../ground/closest.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
 import { moveBack, moveTasks, readRoutes } from '../../queue/move.js'
@@ -7,8 +8,8 @@ import { checkName } from '../../task/limits.js'
 import type { QueueRecord } from '../../task/records.js'
 import { confirm } from '../confirm.js'
 import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
-import { queueNamed } from '../names.js'
-import { oneLine, table } from '../print.js'
+import { queueNamed, queueNames } from '../names.js'
+import { oneLine, table, warningText } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
 import { fieldsOf, patchOf } from '../settings.js'
 import { type Store, withStore } from '../store.js'
@@ -77,11 +78,21 @@ const setAct: Act = async (context, [name, settings], options) => {
   const queue = checkName('queue name', name)
   const patch = patchOf(settings as string[])
   return withStore(context.url, { create: false }, async (store) => {
+    const others = await queueNames(store)
     await store.client.queue(queue).configure(patch, { force: options.force === true })
     context.output.did('the policy is set')
+    if (!others.includes(queue)) tellNew(context, queue, others)
     await told(context, store, await queueNamed(store, queue))
     return 0
   })
+}
+
+/** A policy may come before the first task, and a mistyped name looks just the same. */
+function tellNew({ output }: Context, queue: string, others: readonly string[]): void {
+  const near = closest(queue, others)
+  const hint = near === null ? '' : ` Did you mean ${JSON.stringify(near)}?`
+  const text = `${JSON.stringify(queue)} is a new queue: nothing was ever enqueued there.${hint}`
+  output.say(warningText(Object.assign(new Error(text), { code: 'PW_QUEUE_UNKNOWN' }), output.json))
 }
 
 const unset: Act = async (context, [name, given], options) => {

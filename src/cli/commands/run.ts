@@ -64,8 +64,30 @@ export function runCommand(program: Command): void {
     .option('--batch <name>', 'the name of the batch (default: from COMMAND and input)')
     .option('--new', "forget this COMMAND's own batch and start it anew; those of other COMMANDs stay")
     .option('--retry-dead', 'send its dead letters on their way again first')
+    .addHelpText('after', more)
   acts(run, act)
 }
+
+const more = `
+In the words of COMMAND, anywhere inside a word:
+  {}  the item             {.}  without its extension   {#}  its number
+  {/}  its base name       {//}  its folder             {/.}  base name without extension
+  {field} {a.b}  a field of an item of ndjson, csv or tsv
+  Without any of them, lines and NUL-separated items become the last argument; others go to COMMAND's standard input.
+
+How COMMAND's end counts:
+  0  done                  65  bad data: dead at once   75  not now: again later, not counted
+  any other, or a signal   again after a while, --deliveries times in all, then dead
+
+Exit codes:
+  0  all done              1  dead letters are left     2  refused: usage or input
+  3  no store, or broken   4  halted, or output closed  126, 127  COMMAND not executable, not found
+  130, 143  interrupted by Ctrl-C, SIGTERM: the same command goes on
+
+Examples:
+  find . -name '*.png' -print0 | piecework run -0 -j 4 -- convert {} {.}.webp
+  piecework run -a people.csv -k -- echo 'Dear {name},'
+  piecework run -a list --retry-dead -- wc -l {}`
 
 const act: Act = async (context, args, options) => {
   const given = options as Given
@@ -129,6 +151,7 @@ function planOf(context: Context, words: string[], given: Given, format: Format,
     concurrency,
     perSecond: perSecond === undefined ? null : whole('--per-second', perSecond, 1, 1_000_000),
     halt: haltOf(text('halt')),
+    haltRule: text('halt'),
     results: {
       tag: given.tag === true,
       folder: text('results') === undefined ? null : resolve(text('results') ?? ''),

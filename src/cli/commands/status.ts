@@ -25,9 +25,10 @@ export function statusCommand(program: Command): void {
       if (watch === true) process.once('SIGINT', () => ending.abort())
       for (let before: Counted | null = null; !ending.signal.aborted; ) {
         const { status, counted } = await statusOf(store, queue, before)
-        const text = pageOf(status, store.engine.traits.liveness)
-        const page = watch === true && process.stdout.isTTY ? `\u001b[H\u001b[2J${text}` : text
-        await (output.json ? output.value(status) : output.result(page))
+        const clear = watch === true && process.stdout.isTTY ? '\u001b[H\u001b[2J' : ''
+        await (output.json
+          ? output.value(status)
+          : output.result(clear + pageOf(status, counted, store.engine.traits.liveness)))
         if (watch !== true) break
         before = counted
         await pause(store.clock, watchEveryMs, ending.signal)
@@ -37,8 +38,13 @@ export function statusCommand(program: Command): void {
   )
 }
 
+/** A worker says at least every 5 s that it lives; one that has been silent for so long is dead, stopped or cut off. */
+const silentMs = 15_000
+
+const heardOf = (ms: number) => `${humanMs(Math.max(0, ms))} ago${ms > silentMs ? ' (silent: dead or stopped)' : ''}`
+
 /** The figures for people. */
-function pageOf({ queues, workers }: Status, liveness: Traits['liveness']): string {
+function pageOf({ at, queues, workers }: Status, { totals }: Counted, liveness: Traits['liveness']): string {
   if (queues.length === 0) return 'No queue yet: nothing was ever enqueued here.'
   const rows = queues.map((queue) => [
     queue.paused ? `${queue.queue} (paused)` : queue.queue,
@@ -46,22 +52,25 @@ function pageOf({ queues, workers }: Status, liveness: Traits['liveness']): stri
     queue.scheduled,
     queue.waiting,
     queue.leased,
+    totals.get(queue.queue)?.done,
     queue.dead,
     queue.backlogAgeMs === null ? null : humanMs(queue.backlogAgeMs),
     queue.donePerSecond === null ? null : queue.donePerSecond.toFixed(1),
     queue.etaMs === null ? null : humanMs(queue.etaMs),
     queue.workers,
   ])
-  const head = ['queue', 'ready', 'scheduled', 'waiting', 'leased', 'dead', 'backlog age', 'done/s', 'eta', 'workers']
+  const states = ['ready', 'scheduled', 'waiting', 'leased', 'done', 'dead']
+  const head = ['queue', ...states, 'backlog age', 'done/s', 'eta', 'workers']
   const parts = [table(head, rows)]
   if (workers.length > 0) {
-    const staff = workers.map(({ worker, host, pid, queues: names, busy, concurrency }) => [
+    const staff = workers.map(({ worker, host, pid, queues: names, busy, concurrency, aliveAt }) => [
       worker,
       `${host}:${pid}`,
       (names as string[]).join(' '),
       `${busy}/${concurrency}`,
+      heardOf(Date.parse(at) - Date.parse(String(aliveAt))),
     ])
-    parts.push(table(['worker', 'where', 'queues', 'busy'], staff))
+    parts.push(table(['worker', 'where', 'queues', 'busy', 'last heard of'], staff))
   }
   if (liveness === 'lease') parts.push(leasesAlone)
   return parts.join('\n\n')

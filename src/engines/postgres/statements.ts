@@ -72,8 +72,9 @@ const texts = {
   // Each of its own: programs may bring their policy without the right to pause or to overrule an operator.
   setCode: 'update piecework.queue set code = $2 where id = $1',
   setOperator: 'update piecework.queue set pausedAt = $2, operator = $3 where id = $1',
-  // Whether this user may do what a sweep does.
-  sweeper: `select bool_and(has_table_privilege(pg_class.oid, 'delete')) as may from pg_class
+  // Whether this user may do what a sweep does: also enqueue what schedules say.
+  sweeper: `select bool_and(has_table_privilege(pg_class.oid, 'delete')
+      and (relname <> 'task' or has_table_privilege(pg_class.oid, 'insert'))) as may from pg_class
     join pg_namespace on pg_namespace.oid = relnamespace
     where nspname = $1 and relname in ('task', 'history', 'worker', 'answer')`,
   types: `select ${named(['id', 'queue', 'name', 'pausedAt', 'mixed'])} from piecework.type`,

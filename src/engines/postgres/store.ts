@@ -34,6 +34,12 @@ export async function migrateStore(link: Link, options: MigrateOptions): Promise
   }
   const missing = stepsAfter(found, schema)
   if (dryRun || missing.length === 0) return missing
+  // Whoever only uses a store that is there leaves its format alone: processes of the older version go on with it.
+  if (!create) {
+    throw new PieceworkError('PW_SCHEMA_OLD', `${name} has format ${found}; this version works with ${format}.`, {
+      format: found,
+    })
+  }
   await link.begin()
   await link.say(`set local lock_timeout = ${migratingMs}`)
   await link.run({ name: '', text: 'select pg_advisory_xact_lock($1::int, 1)' }, [lockClassOf(schema)])

@@ -82,7 +82,11 @@ export class Sweeper {
     const first = await turn.run<Done>({
       work: async (s) => {
         if (started !== startedAt) await this.recover(s, started, startedAt)
-        return sweepDead(s, max, dead, crash)
+        const done = await sweepDead(s, max, dead, crash)
+        // Nobody is promoted between the two halves who may be late, unless something became due.
+        late = done.matured + done.expired === 0
+        if (late) await sweepLate(s, max)
+        return done
       },
       promoted: (done, ids) => {
         plus(ids)

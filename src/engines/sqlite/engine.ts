@@ -46,7 +46,7 @@ import { freeReserve } from './room.js'
 import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
-import { clockFits, connectFile, migrateStore, type StoreOptions, setClock } from './store.js'
+import { clockFits, connectFile, migrateStore, refuseOld, type StoreOptions, setClock } from './store.js'
 import { outlook, sweep } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
 import { busyMs, Turn } from './turn.js'
@@ -267,7 +267,11 @@ class SqliteEngine implements Engine {
     try {
       const adopt = this.options.adopt === true
       // Looked at in one snapshot before anything is written: even the journal's mode would change a stranger's file.
-      await this.retried(db.transaction(() => migrateStore(db, this.file, clock, true, adopt)))
+      await this.retried(
+        db.transaction(() => {
+          refuseOld(db, this.file, migrateStore(db, this.file, clock, true, adopt), this.options)
+        }),
+      )
       if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
       // With this read the log and its index are there, for the guard to know.
       db.prepare('select 1 from sqlite_master').get()

@@ -145,6 +145,8 @@ export const sql = {
   workerSeen: 'select id, busy, prefetched, aliveAt from piecework_worker where name = ?',
   beat: 'update piecework_worker set busy = ?, prefetched = ?, aliveAt = ? where name = ?',
   leave: 'delete from piecework_worker where id = ?',
+  pruneWorkers: `delete from piecework_worker where aliveAt < ? and id not in
+    (select worker from piecework_task indexed by piecework_task_leased where state = 4 and worker is not null)`,
   proofHeld: 'select 1 from piecework_worker where proof = ? limit 1',
   cancelsOf: `select id, fence, nonce, type from piecework_task indexed by piecework_task_leased
     where state = 4 and worker = ? and flags & 1`,

@@ -102,6 +102,16 @@ export function migrateStore(db: Database, file: string, clock: Clock, dryRun: b
   return steps.map((step) => step.sql)
 }
 
+/** Whoever only uses a store that is there leaves its format alone: processes of the older version go on with it. */
+export function refuseOld(db: Database, file: string, steps: readonly string[], options: StoreOptions): void {
+  const found = formatOf(db)
+  if (options.create !== false || steps.length === 0 || found === null) return
+  throw new PieceworkError('PW_SCHEMA_OLD', `${file} has format ${found}; this version works with format ${format}.`, {
+    file,
+    format: found,
+  })
+}
+
 /** True when `setClock` would change nothing. */
 export function clockFits(db: Database, clock: Clock, fileId: string): boolean {
   const row = clockRow(db)

@@ -7,6 +7,10 @@ import { fireDue, wallNow } from './schedules.js'
 import type { Session } from './session.js'
 import { wallShiftNow } from './wall.js'
 
+/** Whoever was not heard of for so long, holds nothing and has no lock to show its death is gone: a worker that never
+ *  joined, or whose lock file somebody removed. Should it live, its next beat tells it to join again. */
+const silentMs = 86_400_000
+
 /** What a sweep is told; `full` says that there is no room for the tasks of schedules. */
 interface Circumstances {
   dead: readonly number[]
@@ -31,6 +35,7 @@ export function sweep(s: Session, max: number, { dead, crash, slots, full }: Cir
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
   s.q.pruneResults.run(s.now)
+  s.q.pruneWorkers.run(s.now - silentMs)
   const end = nextLate(s)
   const deadlineMs = end.at === null ? null : Math.max(0, end.at - s.now)
   const nextMs = soonest([nextDueMs(s), deadlineMs, full ? null : slotInMs(s, end)])
