@@ -12,6 +12,15 @@ interface Kept {
   answer: Promise<unknown> | null
   /** How often this name was asked. */
   asked: number
+  /** What was said to the first. */
+  said: unknown
+}
+
+interface Asked {
+  again: boolean
+  last: () => boolean
+  say: (answer: unknown) => void
+  said: () => unknown
 }
 
 export class Names {
@@ -36,11 +45,17 @@ export class Names {
     return kept.answer as Promise<T>
   }
 
-  /** Notes that a name was asked. `again`: it was before; `last()`: nobody asked it after this. */
-  asked(name: string): { again: boolean; last: () => boolean } {
+  /**
+   * Notes that a name was asked. `again`: it was before; `last()`: nobody asked it after this; `say` and `said` keep
+   * what the first was answered, for those after it.
+   */
+  asked(name: string): Asked {
     const kept = this.#note(name)
     const mine = ++kept.asked
-    return { again: mine > 1, last: () => kept.asked === mine }
+    const say = (answer: unknown) => {
+      kept.said = answer
+    }
+    return { again: mine > 1, last: () => kept.asked === mine, say, said: () => kept.said }
   }
 
   #note(name: string): Kept {
@@ -51,7 +66,7 @@ export class Names {
     }
     let kept = this.#kept.get(name)
     if (!kept) {
-      kept = { endsAtMs: nowMs + keepMs, answer: null, asked: 0 }
+      kept = { endsAtMs: nowMs + keepMs, answer: null, asked: 0, said: undefined }
       this.#kept.set(name, kept)
     }
     return kept

@@ -131,11 +131,14 @@ async function claim(call: Call, ask: ClaimAsk): Promise<Reply> {
   const { engine, names } = call.broker
   const { worker, requestId } = ask
   // The very call was sent before: it hears again what it was given, and takes nothing its sender may not wait for.
-  const again = call.key !== null && names.asked(`call ${call.key}`).again
+  const named = call.key === null ? null : names.asked(`call ${call.key}`)
   const asked = names.asked(`claim ${worker.length} ${worker} ${requestId ?? call.key}`)
-  const claimed = await engine.claim(again ? { ...ask, wants: [] } : ask)
+  const claimed = await engine.claim(named?.again ? { ...ask, wants: [] } : ask)
   const undelivered = givingBack(call.broker, worker, claimed.deliveries, asked.last)
-  return { body: claimed, undelivered }
+  if (claimed.deliveries.length > 0 || named === null) return { body: claimed, undelivered }
+  // The store keeps no empty answer: why it was empty, and until when, would be lost with the first.
+  if (!named.again) named.say(claimed)
+  return { body: named.said() ?? claimed, undelivered }
 }
 
 async function worker(call: Call, { event, info }: { event: 'join' | 'beat' | 'leave'; info: WorkerInfo }) {
