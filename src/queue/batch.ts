@@ -69,10 +69,12 @@ export class BatchClient implements Batch {
     await this.prepare()
     let last: BatchRecord | null = null
     const finished = async () => {
+      const engine = this.#connection.engine()
       last = await this.#read()
-      if (last?.sealed && last.finishedAt === null && openIn(last) === 0) {
-        // An engine whose settles don't know that they are the last leaves the end to a sweep: this is one.
-        await this.#connection.engine().sweep(bulkTasksMax)
+      const over = last?.sealed && last.finishedAt === null && openIn(last) === 0
+      // An engine whose settles don't know that they are the last leaves the end to a sweep: this is one.
+      if (over && engine.traits.sweeps === 'clients') {
+        await engine.sweep(bulkTasksMax)
         last = await this.#read()
       }
       return last !== null && last.finishedAt !== null ? last : undefined

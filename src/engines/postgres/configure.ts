@@ -28,7 +28,6 @@ import { unprepared } from './enqueue.js'
 import { configureLimit, ensureOwnLimit } from './limits.js'
 import { configureSchedule, type Unnamed } from './schedules.js'
 import type { Session } from './session.js'
-import { finishBatches } from './sweep.js'
 import { again } from './turn.js'
 
 export async function configure(
@@ -140,7 +139,7 @@ export const batchOf = (row: BatchWhole): BatchRecord => batchRecord(row, 0)
 const wholeBatch = async (s: Session, name: string) =>
   (await s.run<BatchWhole>(s.q.batches, [name, 0, 1]))[0] as BatchWhole | undefined
 
-/** A sealed batch takes no more tasks; one that is sealed with nothing open finishes with that. */
+/** A sealed batch takes no more tasks; one with nothing open and nothing to follow finishes with that. */
 async function configureBatch(s: Session, name: string, patch: Patch, actor: string): Promise<BatchRecord> {
   const { batch: outer } = (patch.followUp ?? {}) as Partial<NewTask>
   await s.flush()
@@ -156,7 +155,9 @@ async function configureBatch(s: Session, name: string, patch: Patch, actor: str
   if (sealed) {
     audit(s, actor, 'seal batch', name, {})
     await s.flush()
-    await finishBatches(s)
+    const { id, followUp, total, done, dead, cancelled } = (await wholeBatch(s, name)) as BatchWhole
+    // What follows it is left to a sweep: who may seal may not always enqueue.
+    if (followUp === null && total === done + dead + cancelled) await s.run(s.q.finishBatch, [id])
   }
   return batchOf((await wholeBatch(s, name)) as BatchWhole)
 }
