@@ -23,7 +23,7 @@ const releases = [{ by: 'unstarted' as const }, { by: 'counted' as const }]
 const acts = ['cancel', 'purge', 'edit', 'discard'] as const
 
 const again = {
-  ...{ rules: { ...plain, deliveriesMax: 1 }, releases: [{ by: 'unstarted' as const }], workers: 1 as const },
+  ...{ rules: plain, releases: [{ by: 'unstarted' as const }], workers: 1 as const },
   without: ['deadline', 'move', 'extend', 'die', 'bury', 'redrive', ...acts] as const,
 }
 

@@ -193,12 +193,6 @@ const planted: Planted[] = [
     by: "s.replace(row, { payload: '1'",
   },
   {
-    bug: 'a delayed task keeps the slot of its key',
-    file: '../duplicate.js',
-    text: 'wakeAt, slot: 0, place:',
-    by: 'wakeAt, place:',
-  },
-  {
     bug: 'a task that was taken over dead is still open in its batch',
     file: '../endings.js',
     text: 'batch: null,\n            progress',

@@ -49,7 +49,7 @@ export const sql = {
   // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
   ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
     and number = 1 and key is null and batch is null and dedupKey is null and flags & 8 = 0`,
-  acked: `select type, state, number, key, batch, moveTo, dedupKey, claimedAt, flags from piecework_task
+  acked: `select type, state, number, key, batch, moveTo, dedupKey, flags, claimedAt from piecework_task
     where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
