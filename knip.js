@@ -5,7 +5,7 @@ export default {
     'src/server/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
-    'examples/*/*.js',
+    'examples/**/*.js',
     'bench/*/main.js',
     'test/simulation/main.ts',
     'test/types/*.test-d.ts',

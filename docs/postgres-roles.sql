@@ -1,8 +1,9 @@
 -- Three roles for a store on PostgreSQL, each with what its programs do and nothing else; run it as the schema's owner.
 -- Run it again after `piecework migrate`. Put the schema's name in place of `piecework` if yours has another one.
 --
---   piecework_producer  adds tasks, seals batches, reads figures; sees no payload, takes no task
---   piecework_worker    claims, settles and sweeps, and adds tasks as its handlers do; changes no payload, pauses nothing
+--   piecework_producer  adds tasks, says what follows batches and seals them, reads figures; sees no payload and no
+--                       result, takes no task, and replaces and delays none by a dedup key
+--   piecework_worker    claims, settles and sweeps, and adds tasks as its handlers do; replaces no payload, pauses nothing
 --                       (it could cancel and move: rows cannot tell that from the end of such a delivery)
 --   piecework_operator  pauses, cancels, moves, redrives, edits and discards, keeps limits and tokens; adds and claims
 --                       no task
@@ -34,7 +35,7 @@ grant update (settings) on piecework.store to piecework_producer, piecework_work
 grant update (mixed) on piecework.type to piecework_producer, piecework_worker, piecework_operator;
 grant delete on piecework.lane to piecework_producer, piecework_worker, piecework_operator;
 grant insert on piecework.batch to piecework_producer, piecework_worker, piecework_operator;
-grant update (sealedAt, info) on piecework.batch to piecework_producer, piecework_worker, piecework_operator;
+grant update (sealedAt, finishedAt, followUp, info) on piecework.batch to piecework_producer, piecework_worker, piecework_operator;
 -- Schedules stand in the code of programs.
 grant insert, update, delete on piecework.schedule to piecework_producer, piecework_worker, piecework_operator;
 -- A key's next task is promoted by whoever made room for it.
@@ -51,8 +52,9 @@ grant select (id, queue, type, state, place, dueAt, wakeAt, deadlineAt, number, 
 -- Sweeping, which the connections of workers do for the store; those of operators only what an operator's acts bring about.
 grant select, delete on piecework.task to piecework_worker, piecework_operator;
 grant update (queue, type, state, place, dueAt, wakeAt, deadlineAt, spent, releases, deaths, nonce, worker, slot, flags,
-  dedupKey, moveTo, progress) on piecework.task to piecework_worker, piecework_operator;
-grant select, insert, update, delete on piecework.dead, piecework.history to piecework_worker, piecework_operator;
+  dedupKey, moveTo, progress, batch) on piecework.task to piecework_worker, piecework_operator;
+grant select, insert, update, delete on piecework.dead, piecework.history, piecework.result
+  to piecework_worker, piecework_operator;
 grant delete on piecework.tally, piecework.progress, piecework.answer, piecework.worker, piecework.dedup
   to piecework_worker, piecework_operator;
 grant insert, update on piecework.dedup to piecework_operator;

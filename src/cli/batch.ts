@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { basename, extname } from 'node:path'
 import { PieceworkError } from '../ground/errors.js'
+import { openIn } from '../queue/batch.js'
 import { bulkTasksMax, checkName, type PolicyPatch } from '../task/limits.js'
 import type { BatchRecord } from '../task/records.js'
 import type { Format } from './items.js'
@@ -35,9 +36,6 @@ export interface RunInfo {
   /** True when its tasks share a key: then outputs can be kept in order, and stay so until the batch is forgotten. */
   ordered?: boolean
 }
-
-/** Items of a batch that are neither done, dead nor cancelled. */
-export const openIn = ({ total, done, dead, cancelled }: BatchRecord): number => total - done - dead - cancelled
 
 /** A readable prefix, and a hash of COMMAND's words and the input's path. */
 function defaultName(words: readonly string[], input: string): string {

@@ -1,10 +1,11 @@
 // A run: enqueues the input, works on it with COMMAND, shows how far it is, and stops when it is done or told to.
 import { pause } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
+import { openIn } from '../queue/batch.js'
 import type { Worker } from '../queue/seam.js'
 import type { BatchRecord } from '../task/records.js'
 import { type Neighbour, thisProcess } from '../worker/alone.js'
-import { openIdsOf, openIn, prepareBatch, type RunOf, readBatch } from './batch.js'
+import { openIdsOf, prepareBatch, type RunOf, readBatch } from './batch.js'
 import { Caller, type Manner, workWith } from './call.js'
 import { Feed } from './feed.js'
 import { Gate } from './gate.js'

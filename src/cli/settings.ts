@@ -22,7 +22,7 @@ export function patchOf(settings: readonly string[]): Patch {
     const [outerName = '', innerName, ...deeper] = name.split('.')
     const outer = fieldNamed('A queue', outerName, policyDefaults)
     const parts = outer === 'breaker' ? breakerDefaults : policyDefaults[outer as keyof typeof policyDefaults]
-    if (innerName === undefined) patch[outer] = outer === 'uses' ? listed(text) : readOf(name, outer, text)
+    if (innerName === undefined) patch[outer] = topLevel(name, outer, text)
     else if (typeof parts !== 'object' || parts === null || Array.isArray(parts) || deeper.length > 0) {
       throw new PieceworkError('PW_OPTION_UNKNOWN', `${outer} has no part ${shown(name)}.`, { field: name })
     } else {
@@ -43,6 +43,12 @@ export function limitPatchOf(settings: readonly string[]): Patch {
     return [field, readOf(name, field, text)]
   })
   return checkLimit(Object.fromEntries(patch))
+}
+
+/** A queue's name is a name, also where it looks like a number or a duration. */
+function topLevel(name: string, field: string, text: string): unknown {
+  if (field === 'uses') return listed(text)
+  return field === 'deadTo' && text !== 'none' ? text : readOf(name, field, text)
 }
 
 /** Names separated by commas; `none` is none. */

@@ -18,6 +18,7 @@ export interface NewTask {
   onDuplicate?: 'keep' | 'replace' | 'delay' | undefined
   batch?: string | undefined
   identity?: string | undefined // once per batch, kept until the batch is forgotten
+  keepsResult?: boolean | undefined // somebody waits for its end: kept some minutes whatever the policy says
 }
 export interface Enqueued { id: string; state: State | 'gone'; duplicate: boolean }
 
@@ -30,7 +31,7 @@ export interface ClaimedTask {
   number: number; fence: number; spent: number; deaths: number; deliveriesMax: number | null
   enqueuedAt: number; waitedMs: number; leaseMs: number; timeoutMs: number | null
   limited: boolean // under a limit: nothing of its queue may be claimed ahead of need
-  payload: string; headers: string | null
+  payload: string; headers: string | null; keepsResult: boolean
 }
 export type Blocker = { queue: string; by: 'limit' | 'key' | 'pause' | 'breaker' }
 export interface Claimed { deliveries: ClaimedTask[]; nextDueMs: number | null; blockedBy: Blocker[] }
@@ -54,11 +55,12 @@ export interface Swept {
   expired: number; died: number; matured: number; promoted: number; folded: number; nextMs: number | null
 }
 
-export type Patch = Record<string, unknown> // queue: { code, operator, unset, paused }; batch: { sealed, info }
+/** queue: { code, operator, unset, paused }; batch: { sealed, info, followUp: NewTask } */
+export type Patch = Record<string, unknown>
 /** `proof`: every figure beside a full count, in one snapshot (P12). */
 export type Kind =
-  | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'token' | 'type' | 'task' | 'history' | 'worker' | 'audit'
-  | 'proof'
+  | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'token' | 'type' | 'task' | 'result' | 'history' | 'worker'
+  | 'audit' | 'proof'
 /** Fields that are left out match everything; those given must all match. */
 export interface Filter {
   ids?: readonly string[] | undefined; queue?: string | undefined; type?: string | undefined; key?: string | undefined

@@ -1,11 +1,12 @@
 // How deliveries and waits end, the same on every SQL engine: what each end leads to, counts and sets free.
 import type { ErrorText, ReleasedBy, Verdict } from '../engine/contract.js'
 import type { LifeEvent, Outcome, State } from '../task/lifecycle.js'
+import { answerKeepMs } from '../task/limits.js'
 import { placeOf } from '../task/place.js'
 import { backoffMs } from '../task/retry.js'
 import { fingerprint } from './fingerprint.js'
-import type { HeldRow, Ledger } from './ledger.js'
-import { cancelAsked, code, dropsAtDeadline, stateOf } from './receipt.js'
+import type { End, HeldRow, Ledger } from './ledger.js'
+import { cancelAsked, code, dropsAtDeadline, keepsResult, moveAsked, stateOf } from './receipt.js'
 
 /** Where a delivery's end leaves the task: `cancelled` is gone, the others are its state. */
 export type Ended = Exclude<Outcome, 'done' | 'stale'>
@@ -81,6 +82,8 @@ function die(
   from: State = 'leased',
 ): 'dead' | 'cancelled' {
   if (row.flags & cancelAsked) return cancelled(s, event, row)
+  const target = row.flags & moveAsked ? null : s.catalog.deadTypeOf(row.type)
+  if (target !== null) return forward(s, event, row, { reason, error, from, target })
   const hold = row.key !== null && s.catalog.policyOf(row.queue).perKey.onDead === 'hold'
   s.addDead(row, reason, error)
   s.count(event, row.type, from, 'dead')
@@ -91,6 +94,49 @@ function die(
   const { deaths } = row
   const slot = hold ? row.slot : 0
   s.change(row, { state: code.dead, wakeAt: null, deadlineAt: null, nonce: null, worker: null, slot, deaths })
+  return 'dead'
+}
+
+/**
+ * Dead for its queue and its batch, and in the same commit a task of the queue that takes the dead, as this type: with
+ * its id, payload, headers, key and history, and a fresh budget.
+ */
+function forward(
+  s: Ledger,
+  event: LifeEvent,
+  row: HeldRow,
+  death: { reason: string; error: ErrorText | null; from: State; target: number },
+): 'dead' {
+  const { reason, error, from, target } = death
+  const queue = s.catalog.typeById(target)?.queue as number
+  s.count(event, row.type, from, 'dead')
+  s.countBatch(row.batch, 'dead')
+  s.countBatch(row.batch, 'forwarded')
+  if (row.dedupKey !== null) s.freeDedup(row, null)
+  s.touchLane(row.queue, row.key)
+  keepEnd(s, row, {
+    outcome: 'dead',
+    result: JSON.stringify({ reason, code: error?.code ?? null, error: error?.text ?? null }),
+  })
+  const to = row.key === null ? 'ready' : 'waiting'
+  s.count('deadTo', row.type, 'dead', to, target)
+  const place = placeOf(s.now, row.priority, s.catalog.policyOf(queue).headStartMs)
+  if (row.priority !== 0) s.mix(target)
+  s.touchLane(queue, row.key)
+  s.change(row, {
+    ...{ queue, type: target, state: code[to], place, dueAt: s.now, wakeAt: null, deadlineAt: null, nonce: null },
+    ...{
+      worker: null,
+      spent: 0,
+      releases: 0,
+      deaths: 0,
+      slot: 0,
+      flags: 0,
+      dedupKey: null,
+      batch: null,
+      progress: null,
+    },
+  })
   return 'dead'
 }
 
@@ -111,10 +157,20 @@ export function acked(s: Ledger, queue: number, ranMs: number): void {
   })
 }
 
-/** Removes the task, and what it held. */
-export function gone(s: Ledger, row: HeldRow): void {
+/** Removes the task, and what it held; how it ended is kept where somebody may ask. */
+export function gone(s: Ledger, row: HeldRow, end: End = { outcome: 'cancelled', result: null }): void {
   s.remove(row)
   freed(s, row)
+  keepEnd(s, row, end)
+}
+
+/** How long the end of this task is kept, ms; 0: not at all. */
+const keepMsOf = (s: Ledger, { queue, flags }: Pick<HeldRow, 'queue' | 'flags'>): number =>
+  Math.max(s.catalog.policyOf(queue).resultKeepMs, flags & keepsResult ? answerKeepMs : 0)
+
+export function keepEnd(s: Ledger, row: Pick<HeldRow, 'id' | 'type' | 'queue' | 'flags'>, end: End): void {
+  const keepMs = keepMsOf(s, row)
+  if (keepMs > 0) s.keepResult(row, end, s.now + keepMs)
 }
 
 /** What a task whose row is gone no longer holds: its dedup key, whose window begins, and its key's slot. */

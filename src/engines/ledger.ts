@@ -4,7 +4,7 @@ import { assert } from '../ground/assert.js'
 import type { Random } from '../ground/clock.js'
 import { allows, type LifeEvent, lifecycle, type State, states, totals } from '../task/lifecycle.js'
 import { emptyNote, type LimitNote } from '../task/limiter.js'
-import type { HistoryRecord } from '../task/records.js'
+import type { HistoryRecord, ResultRecord } from '../task/records.js'
 import type { Names } from './names.js'
 
 /** What a decision reads of a task. */
@@ -41,7 +41,10 @@ export interface Changes {
   place?: number
   dueAt?: number
   wakeAt?: number | null
-  deadlineAt?: null
+  /** Only where `wakeAt` is no null: the instant of the wall clock that it stands for. */
+  wallAt?: number | null
+  deadlineAt?: number | null
+  batch?: null
   spent?: number
   releases?: number
   deaths?: number
@@ -62,8 +65,21 @@ type Figure = (typeof figureColumns)[number]
 export const figureAt = Object.fromEntries(figureColumns.map((name, i) => [name, i])) as Record<Figure, number>
 
 /** The columns of a batch's figures, in this order. */
-export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned'] as const
+export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned', 'forwarded'] as const
 type BatchFigure = (typeof batchColumns)[number]
+
+export interface Replacement {
+  payload: string
+  headers: string | null
+  priority: number
+  weight: number
+}
+
+/** How a task ended, and the JSON text that is kept of it. */
+export interface End {
+  outcome: ResultRecord['outcome']
+  result: string | null
+}
 
 export abstract class Ledger {
   /** Instant of this transaction on the engine's clock, ms. */
@@ -81,6 +97,8 @@ export abstract class Ledger {
   abstract change(row: HeldRow, to: Changes): void
   /** The task is gone: its row, its history and its dead letter; no receipt acts any more. */
   abstract remove(row: HeldRow): void
+  /** What else a newer task of its dedup key gives it. */
+  abstract replace(row: HeldRow, by: Replacement): void
   abstract setPayload(row: HeldRow, payload: string): void
   /** Keeps what became of one delivery. */
   abstract addHistory(row: HeldRow, outcome: HistoryRecord['outcome'], error: ErrorText | null): void
@@ -90,6 +108,8 @@ export abstract class Ledger {
   abstract moveDead(row: HeldRow, type: number): void
   /** The task gives its dedup key up, at once or at `endsAt`, wherever it holds it. */
   abstract freeDedup(row: DedupHolder, endsAt: number | null): void
+  /** Keeps how a task ended, and what its handler returned, until `endsAt`. */
+  abstract keepResult(row: Pick<HeldRow, 'id' | 'type'>, end: End, endsAt: number): void
   /** Notes that the type's tasks are no longer claimed in the order they became due. */
   abstract mix(type: number): void
   /** Leases under a limit ended: tasks of these types (ids) that waited for room may have it. */

@@ -3,6 +3,7 @@ import type { Patch } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import { checkPolicy, effectivePolicy, type PolicyPatch, storedPolicy } from '../task/limits.js'
 import type { BatchRecord, QueueRecord } from '../task/records.js'
+import { shownFollowUp } from './followup.js'
 import type { Names, TypeRow } from './names.js'
 
 export interface QueueRow {
@@ -34,6 +35,31 @@ export function refuseReorder(before: QueueRow, after: QueueRow, patch: Patch, k
   if (!keyed || patch.force === true || !changesOrder(before, after)) return
   const message = `Queue "${before.name}" has tasks with keys; perKey.width would change between 1 and more.`
   throw new PieceworkError('PW_POLICY_FORCE', message, { queue: before.name })
+}
+
+/** Throws PW_OPTION_INVALID where dead tasks would come back to their queue, or a key waits for what has left it. */
+export function refuseDeadTo(catalog: Names, row: QueueRow): void {
+  const { deadTo, perKey } = effectivePolicy(storedPolicy(row.code), storedPolicy(row.operator))
+  if (deadTo === null) return
+  const path = [row.name]
+  for (let at: string | null = deadTo; at !== null; ) {
+    path.push(at)
+    if (at === row.name) {
+      const text = `deadTo of queue "${row.name}" would be a loop: ${path.map((name) => `"${name}"`).join(' -> ')}.`
+      throw new PieceworkError('PW_OPTION_INVALID', text, { queue: row.name, path })
+    }
+    const next = catalog.queue(at)
+    at = next ? catalog.policyOf(next.id).deadTo : null
+  }
+  if (perKey.onDead !== 'hold') return
+  const text = `Queue "${row.name}" cannot hold keys at their dead tasks (perKey.onDead) and send those away (deadTo).`
+  throw new PieceworkError('PW_OPTION_INVALID', text, { queue: row.name })
+}
+
+/** The queue that takes the dead, as one of the layers of a patch names it. */
+export function deadToOf({ code, operator }: Patch): string | null {
+  const named = [code, operator].map((layer) => (layer as PolicyPatch | null | undefined)?.deadTo)
+  return named.find((name) => typeof name === 'string') ?? null
 }
 
 /** True when keys are worked off strictly in order under one of them, and not under the other. */
@@ -78,6 +104,12 @@ export function typeNamed(catalog: Names, name: string): TypeRow & { queueName: 
 export const batchSealed = (name: string) =>
   new PieceworkError('PW_BATCH_SEALED', `The batch "${name}" is sealed; nothing can be added to it.`, { name })
 
+/** Throws PW_BATCH_SEALED for a seal upon a seal: whoever sealed first may have counted on other tasks. */
+export function refuseResealing(row: { name: string; sealedAt: number | null }, patch: Patch): void {
+  if (patch.sealed !== true || row.sealedAt === null) return
+  throw new PieceworkError('PW_BATCH_SEALED', `The batch "${row.name}" is sealed already.`, { name: row.name })
+}
+
 export const batchUnknown = (name: string) =>
   new PieceworkError('PW_BATCH_UNKNOWN', `There is no batch "${name}".`, { name })
 
@@ -90,7 +122,7 @@ export const noListOf = (kind: string) =>
 /** Seal and notes of a batch as a patch leaves them: `info` is merged field by field. `sealed`: the seal changed. */
 export function patchedBatch(row: { info: string; sealedAt: number | null }, patch: Patch, now: number) {
   const info = { ...(JSON.parse(row.info) as Patch), ...(patch.info as Patch | undefined) }
-  const sealedAt = patch.sealed === undefined ? row.sealedAt : patch.sealed ? (row.sealedAt ?? now) : null
+  const sealedAt = patch.sealed === true ? (row.sealedAt ?? now) : row.sealedAt
   return { info: JSON.stringify(info), sealedAt, sealed: sealedAt !== row.sealedAt }
 }
 
@@ -106,7 +138,10 @@ export interface BatchWhole {
   cancelled: number
   retries: number
   returned: number
+  /** Of the dead, those that became tasks of another queue. */
+  forwarded: number
   info: string
+  followUp: string | null
 }
 
 export function batchRecord(row: BatchWhole, wallShift: number): BatchRecord {
@@ -115,5 +150,6 @@ export function batchRecord(row: BatchWhole, wallShift: number): BatchRecord {
   const createdAt = row.createdAt + wallShift
   const sealed = row.sealedAt !== null
   const info = JSON.parse(row.info) as Patch
-  return { name, sealed, total, done, dead, cancelled, retries, returned, createdAt, finishedAt, info }
+  const followUp = shownFollowUp(row.followUp)
+  return { name, sealed, total, done, dead, cancelled, retries, returned, createdAt, finishedAt, followUp, info }
 }

@@ -117,6 +117,19 @@ export class Names {
     return name === this.queueById(own).name ? queue : name
   }
 
+  /** The type (id) as which a dead task of this type becomes one of the queue that takes the dead; null: it stays. */
+  deadTypeOf(type: number): number | null {
+    const { queue } = this.typeById(type) as TypeRow
+    const { deadTo } = this.policyOf(queue)
+    const target = deadTo === null ? undefined : this.queue(deadTo)
+    return target === undefined ? null : this.typeThere(target.id, this.nameThere(type, target.name))
+  }
+
+  /** The type (id) of this name in a queue that takes the dead; null when it is not known there. */
+  protected typeThere(queue: number, name: string): number | null {
+    return this.type(queue, name)?.id ?? null
+  }
+
   /** The names of the queues of these types. */
   queuesOf(types: Iterable<number>): Set<string> {
     const names = new Set<string>()

@@ -1,4 +1,5 @@
 // Receipts, task ids, states and flags of a task as every SQL engine writes them.
+import type { NewTask } from '../engine/contract.js'
 import { type State, states } from '../task/lifecycle.js'
 
 /** State numbers as stored; index + 1 in `states`. */
@@ -10,6 +11,10 @@ export const stateOf = (row: { state: number }): State => states[row.state - 1] 
 export const cancelAsked = 1
 export const dropsAtDeadline = 2
 export const moveAsked = 4
+export const keepsResult = 8
+
+export const flagsOf = ({ onDeadline, keepsResult: keeps }: NewTask): number =>
+  (onDeadline === 'drop' ? dropsAtDeadline : 0) | (keeps ? keepsResult : 0)
 
 /** One receipt: the task, the fence and nonce of one delivery, and the task's type at that time. */
 export interface Receipt {

@@ -1,7 +1,8 @@
 // Rows as readers see them: instants on the wall clock, names for numbers, a page at a time.
 import type { Filter, Page } from '../engine/contract.js'
 import { states } from '../task/lifecycle.js'
-import type { AuditRecord, HistoryRecord, ProofRecord, TaskRecord } from '../task/records.js'
+import type { AuditRecord, HistoryRecord, ProofRecord, ResultRecord, TaskRecord } from '../task/records.js'
+import { followUpOf } from './followup.js'
 import { cancelAsked, code, parseId, stateOf } from './receipt.js'
 
 const pageDefault = 50
@@ -63,6 +64,11 @@ export const historyRecord = (row: HistoryRow, wallShift: number): HistoryRecord
   endedAt: row.endedAt + wallShift,
 })
 
+export type ResultRow = Omit<ResultRecord, 'id'> & { task: number }
+
+export const resultRecord = ({ task, queue, type, outcome, result, endedAt }: ResultRow, wallShift: number) =>
+  ({ id: String(task), queue, type, outcome, result, endedAt: endedAt + wallShift }) satisfies ResultRecord
+
 export type AuditRow = Omit<AuditRecord, 'details'> & { id: number; details: string }
 
 export const auditRecord = ({ id: _, details, ...row }: AuditRow): AuditRecord => ({
@@ -95,6 +101,10 @@ export type Shown = { id: number; name: string } & Record<string, unknown>
 /** P12: the figures of types and batches beside `counted`: how many tasks there are `t<type> <state>`, `b<batch> …`. */
 export function proofOf(types: readonly Shown[], batches: readonly Shown[], counted: { of: string; n: number }[]) {
   const count = new Map(counted.map(({ of, n }) => [of, n]))
+  for (const { finishedAt, followUp } of batches) {
+    const place = finishedAt === null ? followUpOf(followUp as string | null)?.place : null
+    if (place != null) count.set(`b${place} open`, (count.get(`b${place} open`) ?? 0) + 1)
+  }
   const ofTypes = types.map((row): ProofRecord => {
     const shown = Object.fromEntries(states.map((state) => [state, row[state] as number]))
     const full = Object.fromEntries(states.map((state) => [state, count.get(`t${row.id} ${code[state]}`) ?? 0]))
@@ -104,7 +114,9 @@ export function proofOf(types: readonly Shown[], batches: readonly Shown[], coun
     const [total, done, dead, cancelled] = ['total', 'done', 'dead', 'cancelled'].map((column) => Number(row[column]))
     const open = (total ?? 0) - (done ?? 0) - (dead ?? 0) - (cancelled ?? 0)
     const full = { open: count.get(`b${row.id} open`) ?? 0, dead: count.get(`b${row.id} dead`) ?? 0 }
-    return { kind: 'batch', name: row.name, shown: { open, dead: dead ?? 0 }, counted: full }
+    // The dead that became tasks of another queue are rows there, if they are at all.
+    const here = (dead ?? 0) - Number(row.forwarded)
+    return { kind: 'batch', name: row.name, shown: { open, dead: here }, counted: full }
   })
   return [...ofTypes, ...ofBatches]
 }

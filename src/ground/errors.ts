@@ -2,27 +2,13 @@
 import { brokerCodes, type Entry } from './broker-codes.js'
 import { commandCodes } from './command-codes.js'
 import { scheduleCodes } from './schedule-codes.js'
+import { taskCodes } from './task-codes.js'
 
 export const errorTable = {
   ...brokerCodes,
   ...commandCodes,
   ...scheduleCodes,
-  PW_BATCH_BUSY: {
-    meaning: 'The batch cannot start anew or be forgotten while somebody is at work on it.',
-    why: 'A run or a worker has it open, and would lose count of what it does.',
-    cure: 'Stop that run first, or give the new one a name of its own with --batch.',
-    retryable: true,
-  },
-  PW_BATCH_SEALED: {
-    meaning: 'The batch takes no more tasks.',
-    why: 'seal() was called on it, so that it can end.',
-    cure: 'Use another batch name.',
-  },
-  PW_BATCH_UNKNOWN: {
-    meaning: 'There is no such batch.',
-    why: 'No task was ever enqueued into it, or it was forgotten.',
-    cure: 'Check the name; `piecework batch list` lists the batches.',
-  },
+  ...taskCodes,
   PW_BUG: {
     meaning: 'A check inside piecework failed.',
     why: 'Our own code met a state that it holds to be impossible.',
@@ -263,11 +249,6 @@ export const errorTable = {
     why: 'fdatasync failed, so nobody can know what the disk kept; this process stopped using the store.',
     cure: 'Check the disk and the system log, then start again. Calls that had returned success are safe.',
     exit: 3,
-  },
-  PW_TASK_GONE: {
-    meaning: 'There is no such task.',
-    why: 'It is done, cancelled or discarded, or the id was never given out.',
-    cure: 'Check the id.',
   },
   PW_TIMEOUT: {
     meaning: 'The handler ran longer than timeoutMs.',

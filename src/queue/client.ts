@@ -7,7 +7,7 @@ import { shown } from '../task/limits.js'
 import type { LimitRecord } from '../task/records.js'
 import { BatchClient } from './batch.js'
 import { Connection } from './connection.js'
-import type { Batch, Piecework } from './face.js'
+import type { Batch, BatchOptions, Piecework } from './face.js'
 import { checkChoice, checkOptions } from './options.js'
 import { declareLimit } from './policy.js'
 import { QueueClient } from './queue.js'
@@ -45,7 +45,7 @@ export class Client implements Piecework {
     return new QueueClient(this.#connection, name, options as Record<string, unknown> | undefined) as never
   }
 
-  batch(name: string, options?: unknown): Batch {
+  batch(name: string, options?: BatchOptions): Batch {
     return new BatchClient(this.#connection, name, options)
   }
 

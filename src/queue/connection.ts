@@ -44,6 +44,7 @@ export class Connection {
   readonly #declared = new Map<string, Promise<void>>()
   #state: 'open' | 'closing' | 'closed' = 'open'
   #closed: Promise<void> | null = null
+  #heard: ((id: string) => void) | null = null
 
   constructor(options: ConnectionOptions) {
     const { engine, clock, random } = options
@@ -110,6 +111,19 @@ export class Connection {
   /** Keeps a worker to stop at close(). */
   employ(worker: Worker): void {
     this.#workers.add(worker)
+    this.#listen(worker)
+  }
+
+  /** From now on `heard` is called with the id of each task that a worker of this connection has ended. */
+  hearEnds(heard: (id: string) => void): void {
+    this.#heard = heard
+    for (const worker of this.#workers) this.#listen(worker)
+  }
+
+  /** An event that nobody hears is not made at all: until somebody waits, nobody listens. */
+  #listen(worker: Worker): void {
+    const heard = this.#heard
+    if (heard) worker.on('done', ({ id }) => heard(id)).on('dead', ({ id }) => heard(id))
   }
 
   dismiss(worker: Worker): void {

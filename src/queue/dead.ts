@@ -1,12 +1,16 @@
 // Looks at, redrives and discards the dead letters of one queue, as queue.dead does.
 import type { Filter } from '../engine/contract.js'
+import { PieceworkError } from '../ground/errors.js'
 import { checkName } from '../task/limits.js'
+import { encodePayload } from '../task/payload.js'
 import type { HistoryRecord, TaskRecord } from '../task/records.js'
 import { amendAll } from './amend.js'
 import type { Connection } from './connection.js'
+import type { Definition } from './define.js'
 import type { DeadFilter, DeadLetters } from './face.js'
+import { type ErrorGroup, errorGroups } from './groups.js'
 import { checkOptions } from './options.js'
-import { checkRedrive, type Redriven, type RedriveOptions, redrive } from './redrive.js'
+import { checkRedrive, type Redriven, type RedriveOptions, redrive, refuseLiving } from './redrive.js'
 import {
   checkMeant,
   type DeadLetter,
@@ -20,11 +24,13 @@ import {
 export class DeadLettersClient implements DeadLetters {
   readonly #connection: Connection
   readonly #queue: () => Promise<string>
+  readonly #definition: () => Definition
 
-  /** `queue` answers the queue's name, or rejects with what the queue was refused for. */
-  constructor(connection: Connection, queue: () => Promise<string>) {
+  /** `queue` answers the queue's name, or rejects with what it was refused for; then ask for its `definition`. */
+  constructor(connection: Connection, queue: () => Promise<string>, definition: () => Definition) {
     this.#connection = connection
     this.#queue = queue
+    this.#definition = definition
   }
 
   async list(filter: Parameters<DeadLetters['list']>[0] = {}): Promise<Listing<DeadLetter>> {
@@ -49,6 +55,29 @@ export class DeadLettersClient implements DeadLetters {
       cursor = page.next
     }
     return { ...deadLetterFrom(row), history }
+  }
+
+  async groups(filter: Parameters<DeadLetters['groups']>[0] = {}): Promise<ErrorGroup[]> {
+    checkOptions('dead.groups', filter)
+    const { limit: _, ...wanted } = filterFor(await this.#queue(), { ...filter })
+    return errorGroups(this.#connection, wanted)
+  }
+
+  async edit(id: string, payload: unknown): Promise<void> {
+    const ids = [checkName('id', id)]
+    const queue = await this.#queue()
+    const engine = this.#connection.engine()
+    const row = (await engine.select('task', { ids, queue }, null)).items[0] as TaskRecord | undefined
+    if (row === undefined)
+      throw new PieceworkError('PW_TASK_GONE', `There is no task ${id} in queue "${queue}".`, { id })
+    await refuseLiving(this.#connection, { ids, queue })
+    const definition = this.#definition()
+    // What a claim would bury again is refused here; a type that this program does not know has no schema to ask.
+    const known = definition.types?.includes(row.type) ?? true
+    const text = known ? await definition.encode(row.type, payload) : encodePayload(payload)
+    const change = { do: 'edit', payload: text } as const
+    const { changed } = await engine.amend({ ids, queue }, change, this.#connection.actor, { max: 1, dryRun: false })
+    if (changed === 0) throw new PieceworkError('PW_TASK_NOT_DEAD', `Task ${id} is no dead letter any more.`, { id })
   }
 
   async redrive(filter: DeadFilter | { all: true }, options: RedriveOptions = {}): Promise<Redriven> {

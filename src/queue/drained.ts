@@ -76,7 +76,7 @@ export async function drained(
 }
 
 /** Throws PW_OPTION_INVALID for what cannot be waited by. */
-export function checkWait(call: 'drained' | 'done', given: WaitOptions): void {
+export function checkWait(call: 'drained' | 'done' | 'enqueueAndWait', given: WaitOptions): void {
   checkOptions(call, given)
   if (given.waitMs !== undefined) checkWhole('waitMs', given.waitMs, 0, Number.MAX_SAFE_INTEGER)
   if (given.signal !== undefined && !(given.signal instanceof AbortSignal)) {

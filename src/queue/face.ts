@@ -10,6 +10,8 @@ import type { EnqueuedTask } from './connection.js'
 import type { Json, SchemasByType } from './define.js'
 import type { DrainOptions, WaitOptions } from './drained.js'
 import type { QueueStats } from './figures.js'
+import type { ErrorGroup } from './groups.js'
+import type { Inline, InlineCall, InlineOptions } from './inline.js'
 import type { BulkOptions, TaskOptions } from './options.js'
 import type { Redriven, RedriveOptions } from './redrive.js'
 import type { Schedule, ScheduleOptions } from './schedules.js'
@@ -31,7 +33,7 @@ export interface Piecework extends AsyncDisposable {
   // biome-ignore lint/suspicious/noExplicitAny: a queue without a stated type takes and gives any value.
   queue<T = any>(name: string, policy?: { schema?: undefined; types?: undefined } & PolicyPatch): Queue<T, Json<T>>
   /** A named set of tasks, counted as one. */
-  batch(name: string): Batch
+  batch(name: string, options?: BatchOptions): Batch
   /**
    * Declares a named limit that queues share by `uses`: ceilings over the whole fleet. What operators set wins. Without
    * settings it only looks; null when there is none. PW_OPTION_INVALID, PW_NAME_INVALID.
@@ -41,6 +43,14 @@ export interface Piecework extends AsyncDisposable {
   close(): Promise<void>
 }
 
+/** A task that is done, while its result is kept. */
+export interface DoneTask {
+  state: 'done'
+  endedAt: Date
+  /** What its handler returned, after its trip through JSON; undefined when that was nothing. */
+  result: unknown
+}
+
 /** What a queue of any typing can do; `Payload` is what its tasks hold: the input after its trip through JSON. */
 interface AnyQueue<Payload> {
   readonly name: string
@@ -48,8 +58,11 @@ interface AnyQueue<Payload> {
   /** Resolves with the number of dead letters once nothing is left to do; PW_DRAIN_STUCK, PW_DRAIN_TIMEOUT. */
   drained(options?: DrainOptions): Promise<{ dead: number }>
   stats(): Promise<QueueStats>
-  /** The task; `gone` when it is done, cancelled or discarded, or never was in this queue. */
-  get(id: string): Promise<Task<Payload> | { state: 'gone' }>
+  /**
+   * The task; `done` with what its handler returned, as long as the policy's resultKeepMs keeps that; `gone` when it
+   * ended otherwise, nothing is kept of it, or it never was in this queue. PW_RESULT_LOST.
+   */
+  get(id: string): Promise<Task<Payload> | DoneTask | { state: 'gone' }>
   /** One page of tasks, the oldest first; `limit` 1 … 1000, default 100. `next` leads to the page after it. */
   list(filter?: TaskListFilter): Promise<Listing<Task<Payload>>>
   /** Ends tasks that nobody holds, asks the holders of the others; PW_FILTER_MISSING for an empty filter. */
@@ -68,9 +81,19 @@ interface AnyQueue<Payload> {
   configure(policy: PolicyPatch | null, options?: { force?: boolean | undefined }): Promise<Policy>
 }
 
+type WaitableOptions = Omit<TaskOptions, 'tx'> & WaitOptions
+
 /** A queue: producers enqueue, workers of any process take. */
 export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
+  /**
+   * Enqueues and waits for the end: resolves with what the handler returned, which is kept for at least ten minutes.
+   * Throws PW_TASK_DEAD with the last error, PW_CANCELLED, PW_RESULT_LOST, and PW_WAIT_TIMEOUT after `waitMs` (default:
+   * none); the task then goes on.
+   */
+  enqueueAndWait(payload: In, options?: WaitableOptions): Promise<unknown>
+  /** The task of an enqueue that is made later, as `onDone` of a batch does; what is wrong with it surfaces there. */
+  draft(payload: In, options?: Omit<TaskOptions, 'tx'>): Draft
   /** Any stream in constant memory. An error names the item's index; what came before it stays enqueued. */
   enqueueMany(
     items: Iterable<In> | AsyncIterable<In>,
@@ -85,6 +108,11 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   schedule(name: string, options: null): Promise<Schedule>
   /** Starts a worker with one handler for all types, or one for each; '*' takes what has none of its own. */
   work(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: WorkerOptions): Worker
+  /**
+   * The same handler without a queue: a function that calls it at once in this process, at most `concurrency` (10) at a
+   * time. Payloads are checked as ever; there is one delivery, no lease, no retry, and what it throws is thrown.
+   */
+  inline(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: InlineOptions): Inline<In>
 }
 
 /** The payload of each type, as enqueued. */
@@ -93,12 +121,21 @@ type InputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.Infe
 type OutputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.InferOutput<M[N]>
 type HandlersFor<M extends SchemasByType, N extends keyof M> = { readonly [T in N]: Handler<OutputOf<M, T>> }
 type Typed<O, N> = Omit<O, 'type'> & { type: N }
+type TypedInline<M extends SchemasByType> = <N extends keyof M & string>(
+  payload: InputOf<M, N>,
+  call: Typed<InlineCall, N>,
+) => Promise<unknown>
 /** One item of a typed queue's enqueueMany: options that name a type its payload fits. */
 type AnyInput<M extends SchemasByType> = { [N in keyof M]: InputOf<M, N> }[keyof M]
 
 /** A queue with a schema for each type of task. */
 export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyInput<M>>> {
   enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions, N>): Promise<EnqueuedTask>
+  enqueueAndWait<N extends keyof M & string>(
+    payload: InputOf<M, N>,
+    options: Typed<WaitableOptions, N>,
+  ): Promise<unknown>
+  draft<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<Omit<TaskOptions, 'tx'>, N>): Draft
   enqueueMany<N extends keyof M & string>(
     items: Iterable<InputOf<M, N>> | AsyncIterable<InputOf<M, N>>,
     options: Typed<BulkOptions, N>,
@@ -120,6 +157,7 @@ export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyIn
   ): Worker
   work(handlers: Partial<HandlersFor<M, keyof M>> & { '*': Handler<unknown> }, options?: WorkerOptions): Worker
   work(handler: Handler<OutputOf<M, keyof M>>, options?: WorkerOptions): Worker
+  inline(handlers: HandlersFor<M, keyof M> | Handler<OutputOf<M, keyof M>>, options?: InlineOptions): TypedInline<M>
 }
 
 /** Which tasks a call means; fields that are left out match all. */
@@ -163,16 +201,39 @@ export interface DeadLetters<Payload = unknown> {
   list(filter?: Omit<DeadFilter, 'ids'> & PageOptions): Promise<Listing<DeadLetter<Payload>>>
   /** One dead letter with the history of its deliveries; null when this task is not dead in this queue. */
   get(id: string): Promise<(DeadLetter<Payload> & { history: PastDelivery[] }) | null>
-  /** Makes them ready again with a new budget of deliveries; at a rate, or a few first. PW_FILTER_MISSING. */
+  /** The kinds of errors behind them, the most frequent first: 4 812 tasks, 3 distinct errors. */
+  groups(filter?: DeadFilter): Promise<ErrorGroup[]>
+  /** Gives one another payload, which the schema checks; redrive it then. PW_TASK_NOT_DEAD, PW_PAYLOAD_INVALID. */
+  edit(id: string, payload: unknown): Promise<void>
+  /** Makes them ready again with a new budget; at a rate, or a few first. PW_FILTER_MISSING, PW_TASK_NOT_DEAD. */
   redrive(filter: DeadFilter | { all: true }, options?: RedriveOptions): Promise<Redriven>
   /** Removes them for good, audited. PW_FILTER_MISSING for an empty filter. */
   discard(filter: DeadFilter | { all: true }): Promise<{ discarded: number }>
 }
 
+/** A task that has been made and checked, and is enqueued later: `queue.draft()` answers it. */
+export interface Draft {
+  readonly queue: string
+}
+
+export interface BatchOptions {
+  /**
+   * Enqueued exactly once, in the commit that marks the batch finished. The newest one counts until then;
+   * PW_BATCH_FINISHED for another one afterwards. In a batch of its own it keeps that one open from now on.
+   */
+  onDone?: Draft | undefined
+}
+
 /** How a batch stands. */
 export interface BatchStats extends Omit<BatchRecord, 'createdAt' | 'finishedAt' | 'info'> {
+  /** Tasks that have not ended. */
+  open: number
+  /** The share of its tasks that have ended, 0 … 1; null while it has none. */
+  progress: number | null
+  /** By what ended since an earlier stats() of this object; null until that is known. */
+  etaMs: number | null
   createdAt: Date
-  /** When its last open task ended; null while tasks are open. */
+  /** When it was sealed and its last open task had ended, for ever; null before. */
   finishedAt: Date | null
 }
 
@@ -181,8 +242,13 @@ export interface Batch {
   readonly name: string
   /** Its counts so far; null when nothing has joined or sealed it. */
   stats(): Promise<BatchStats | null>
-  /** Says that nothing will be added any more: a later enqueue is refused, and done() can answer. */
+  /** Says that nothing will be added any more: enqueues and a second seal are refused with PW_BATCH_SEALED. */
   seal(): Promise<void>
-  /** Resolves once it is sealed and no task of it is open, from synced state only; PW_DRAIN_TIMEOUT. */
+  /** Seals it, cancels what is open and asks the holders of the rest; what follows it comes all the same. */
+  cancel(): Promise<{ cancelled: number; asked: number }>
+  /**
+   * Resolves once it has finished: it was sealed and no task of it was open; from synced state only. Dead letters count
+   * as ended, and a redrive makes no finished batch wait again. PW_DRAIN_TIMEOUT.
+   */
   done(options?: WaitOptions): Promise<{ total: number; done: number; dead: number; cancelled: number }>
 }

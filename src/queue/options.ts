@@ -22,8 +22,12 @@ export interface TaskOptions {
   deadlineMs?: number | undefined
   /** While a task with this key lives in the queue (and for dedupWindowMs after), the same id is answered. */
   dedupKey?: string | undefined
-  /** What a duplicate does to the task that is there: it is kept as it is. */
-  onDuplicate?: 'keep' | undefined
+  /**
+   * What this does to the task that has the dedup key, unless that is being worked on: 'keep' (default) nothing;
+   * 'replace' gives it this payload and these options, at its old place unless delayMs or dueAt says otherwise
+   * (PW_DUPLICATE_DIFFERS for another type or key; its batch stays); 'delay' moves its due instant alone.
+   */
+  onDuplicate?: 'keep' | 'replace' | 'delay' | undefined
   /** The batch that counts it, by name or as pw.batch() answers it. */
   batch?: string | Batch | undefined
   /** Small texts handed to the handler beside the payload; 64 KiB together. */
@@ -65,14 +69,19 @@ export const options = {
   configure: known('force'),
   move: known('to', 'back', 'ids', 'state', 'type', 'key', 'batch'),
   'dead.list': known('type', 'key', 'batch', 'fingerprint', 'text', 'limit', 'cursor'),
+  'dead.groups': known('ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   'dead letters': known('all', 'ids', 'type', 'key', 'batch', 'fingerprint', 'text'),
   schedule: known(
     ...['cron', 'tz', 'everyMs', 'dueAt', 'missed'],
     ...['type', 'key', 'priority', 'deadlineMs', 'dedupKey', 'headers'],
   ),
   redrive: known('perSecond', 'canary', 'dryRun'),
-  batch: known(),
+  draft: known(...taskFields.filter((field) => field !== 'tx')),
+  batch: known('onDone'),
   done: known('signal', 'waitMs'),
+  enqueueAndWait: known('signal', 'waitMs', ...taskFields.filter((field) => field !== 'tx')),
+  inline: known('concurrency'),
+  'inline call': known('type', 'key', 'headers', 'signal'),
 } as const
 
 const day = 86_400_000
@@ -120,10 +129,24 @@ export function taskOf(queue: string, payload: string, given: TaskOptions | unde
   if (dueAt !== undefined) task.dueAt = checkInstant(dueAt, delayMs)
   if (deadlineMs !== undefined) task.deadlineMs = checkWhole('deadlineMs', deadlineMs, 1, aheadMsMax)
   if (dedupKey !== undefined) task.dedupKey = checkName('dedupKey', dedupKey)
-  if (onDuplicate !== undefined) task.onDuplicate = checkChoice('onDuplicate', onDuplicate, ['keep'])
+  if (onDuplicate !== undefined) task.onDuplicate = checkDuplicate(given)
   if (batch !== undefined) task.batch = checkName('batch', typeof batch === 'object' ? batch?.name : batch)
   if (headers !== undefined) task.headers = checkHeaders(headers)
   return task
+}
+
+function checkDuplicate({ onDuplicate, dedupKey, delayMs, dueAt }: TaskOptions): 'keep' | 'replace' | 'delay' {
+  const what = checkChoice('onDuplicate', onDuplicate, ['keep', 'replace', 'delay'])
+  const missing =
+    what === 'keep'
+      ? null
+      : dedupKey === undefined
+        ? 'a dedupKey, by which a duplicate is known'
+        : what === 'delay' && delayMs === undefined && dueAt === undefined
+          ? 'delayMs or dueAt, until when it delays'
+          : null
+  if (missing === null) return what
+  throw new PieceworkError('PW_OPTION_INVALID', `onDuplicate "${what}" needs ${missing}.`, { onDuplicate })
 }
 
 function checkInstant(dueAt: unknown, delayMs: number | undefined): number {

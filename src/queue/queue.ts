@@ -5,17 +5,21 @@ import { checkName, checkPolicy, type Policy, type PolicyPatch, policyDefaults, 
 import { encodePayload } from '../task/payload.js'
 import type { TaskRecord } from '../task/records.js'
 import { amendAll } from './amend.js'
+import { BatchClient } from './batch.js'
 import { type BulkTask, type EnqueuedMany, enqueueAll } from './bulk.js'
 import type { Connection, EnqueuedTask } from './connection.js'
 import { DeadLettersClient } from './dead.js'
 import { Definition } from './define.js'
-import { type DrainOptions, drained } from './drained.js'
-import type { MoveBackOptions, MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
+import { TaskDraft } from './draft.js'
+import { checkWait, type DrainOptions, drained, type WaitOptions } from './drained.js'
+import type { DoneTask, MoveBackOptions, MoveOptions, Queue, TaskFilter, TaskListFilter } from './face.js'
 import { type QueueStats, queueStats } from './figures.js'
 import { checkWorkerOptions, type HandlerPlan, planHandlers } from './handlers.js'
+import { type Inline, type InlineOptions, inlineOf } from './inline.js'
 import { type Moved, moveBack, moveTasks } from './move.js'
 import { type BulkOptions, checkChoice, checkOptions, type TaskOptions, taskOf, unknownOption } from './options.js'
 import { configureQueue, declarePolicy, pauseQueue, policyInForce, readQueue } from './policy.js'
+import { readEnd, resultOf, returned } from './results.js'
 import {
   removeSchedule,
   type Schedule,
@@ -50,7 +54,11 @@ export class QueueClient implements Queue<unknown> {
     this.name = name
     this.#terms = termsOf(name, given)
     this.#declared = !(this.#terms instanceof PieceworkError) && this.#terms.policy === null
-    this.dead = new DeadLettersClient(connection, () => this.#ready())
+    this.dead = new DeadLettersClient(
+      connection,
+      () => this.#ready(),
+      () => this.#agreed().definition,
+    )
     this.#words = JSON.stringify(
       this.#terms instanceof PieceworkError ? this.#terms.message : [name, this.#terms.policy],
     )
@@ -60,12 +68,41 @@ export class QueueClient implements Queue<unknown> {
   enqueue(payload: unknown, options?: TaskOptions): Promise<EnqueuedTask> {
     // Not an async function: on this path each promise counts.
     try {
+      const prepared = BatchClient.preparing(options?.batch)
       const task = this.#task(payload, options)
+      if (prepared !== null) return this.#sendAfter(prepared, task, options?.tx)
       if (task instanceof Promise) return task.then((made) => this.#send(made, options?.tx))
       return this.#send(task, options?.tx)
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  draft(payload: unknown, options?: TaskOptions): TaskDraft {
+    return new TaskDraft(this.name, async () => {
+      checkOptions('draft', options)
+      const task = this.#task(payload, options)
+      await BatchClient.preparing(options?.batch)
+      await this.#ready()
+      return task
+    })
+  }
+
+  async enqueueAndWait(payload: unknown, options: Omit<TaskOptions, 'tx'> & WaitOptions = {}): Promise<unknown> {
+    checkWait('enqueueAndWait', options)
+    const { signal, waitMs, ...given } = options
+    signal?.throwIfAborted()
+    await BatchClient.preparing(given.batch)
+    await this.#ready()
+    const task = await this.#task(payload, given)
+    const { id } = await this.#connection.enqueue({ ...task, keepsResult: true })
+    return resultOf(this.#connection, id, { signal, waitMs })
+  }
+
+  inline(handler: unknown, options?: InlineOptions): Inline<unknown> {
+    const { definition } = this.#agreed()
+    const { handlers } = planHandlers(handler, definition.types, undefined)
+    return inlineOf(this.#connection.ports.clock, () => this.#agreed(), handlers, options)
   }
 
   async enqueueMany(
@@ -77,6 +114,8 @@ export class QueueClient implements Queue<unknown> {
     return enqueueAll(this.#connection, items, (payload, index) => {
       const options = typeof given === 'function' ? given(payload, index) : given
       if (typeof given === 'function') checkOptions('enqueueMany', options)
+      const prepared = BatchClient.preparing(options?.batch)
+      if (prepared !== null) return prepared.then(() => this.#bulkTask(payload, options))
       return this.#bulkTask(payload, options)
     })
   }
@@ -119,11 +158,14 @@ export class QueueClient implements Queue<unknown> {
     return queueStats(figures, name, (await readQueue(this.#connection, name))?.paused ?? false)
   }
 
-  async get(id: string): Promise<Task | { state: 'gone' }> {
+  async get(id: string): Promise<Task | DoneTask | { state: 'gone' }> {
     const name = await this.#ready()
     const page = await this.#connection.engine().select('task', { ids: [checkName('id', id)] }, null)
     const row = page.items[0] as TaskRecord | undefined
-    return row === undefined || row.queue !== name ? { state: 'gone' } : taskFrom(row)
+    if (row !== undefined) return row.queue === name ? taskFrom(row) : { state: 'gone' }
+    const end = await readEnd(this.#connection, id)
+    if (end?.outcome !== 'done' || end.queue !== name) return { state: 'gone' }
+    return { state: 'done', endedAt: new Date(end.endedAt), result: returned(end) }
   }
 
   async list(filter: TaskListFilter = {}): Promise<Listing<Task>> {
@@ -219,6 +261,11 @@ export class QueueClient implements Queue<unknown> {
     if (!this.#declared) return this.#prepare().then(() => this.#send(task, tx))
     if (tx === undefined) return this.#connection.enqueue(task)
     return this.#connection.enqueueAll([task], tx).then((answers) => answers[0] as EnqueuedTask)
+  }
+
+  async #sendAfter(prepared: Promise<void>, task: NewTask | Promise<NewTask>, tx: unknown): Promise<EnqueuedTask> {
+    const [made] = await Promise.all([task, prepared])
+    return this.#send(made, tx)
   }
 
   #bulkTask(payload: unknown, options: BulkOptions | undefined): BulkTask | Promise<BulkTask> {

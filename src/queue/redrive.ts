@@ -1,6 +1,7 @@
 // Sends dead letters on their way again: all at once, at a rate, or a few first whose fate decides about the rest.
 import type { Filter } from '../engine/contract.js'
 import { pause } from '../ground/clock.js'
+import { PieceworkError } from '../ground/errors.js'
 import { bulkTasksMax, checkWhole } from '../task/limits.js'
 import type { TaskRecord } from '../task/records.js'
 import { amendAll, amendPage } from './amend.js'
@@ -33,6 +34,7 @@ export async function redrive(connection: Acting, filter: Filter, options: Redri
   const { perSecond, canary, dryRun = false } = options
   const change = { do: 'redrive' } as const
   const dead = { ...filter, states: ['dead'] as const }
+  await refuseLiving(connection, filter)
   if (dryRun || (perSecond === undefined && canary === undefined)) {
     return { redriven: (await amendAll(connection, dead, change, dryRun)).changed }
   }
@@ -56,6 +58,18 @@ export async function redrive(connection: Acting, filter: Filter, options: Redri
   }
   redriven += sent
   return canary === undefined ? { redriven } : { redriven, failed: 0 }
+}
+
+/** Throws PW_TASK_NOT_DEAD for a task that was named and is alive: whoever names it takes it for dead. */
+export async function refuseLiving(connection: Acting, { ids, queue }: Filter): Promise<void> {
+  for (let from = 0; from < (ids?.length ?? 0); from += bulkTasksMax) {
+    const some = ids?.slice(from, from + bulkTasksMax)
+    const { items } = await connection.engine().select('task', { ids: some, queue, limit: bulkTasksMax }, null)
+    const alive = (items as unknown as TaskRecord[]).find(({ state }) => state !== 'dead')
+    if (alive === undefined) continue
+    const text = `Task ${alive.id} is not dead: it is ${alive.state}.`
+    throw new PieceworkError('PW_TASK_NOT_DEAD', text, { id: alive.id, state: alive.state })
+  }
 }
 
 /** Waits until the next delivery of each of these has ended; answers how many ended otherwise than well. */

@@ -5,11 +5,13 @@ import { type ErrorCode, errorTable, PieceworkError } from '../ground/errors.js'
 /** Statuses that are not 400 (what was asked makes no sense), or 503 for an engine that cannot be used now. */
 const statuses: Partial<Record<ErrorCode, number>> = {
   PW_BATCH_BUSY: 409,
+  PW_BATCH_FINISHED: 409,
   PW_BATCH_SEALED: 409,
   PW_BATCH_UNKNOWN: 404,
   PW_BODY_TOO_LARGE: 413,
   PW_BUG: 500,
   PW_CONTENT_TYPE: 415,
+  PW_DUPLICATE_DIFFERS: 409,
   PW_FORBIDDEN: 403,
   PW_LEASE_LOST: 409,
   PW_LIMIT_IN_USE: 409,
@@ -28,6 +30,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   PW_ROUTE_UNKNOWN: 404,
   PW_SCHEDULE_UNKNOWN: 404,
   PW_TASK_GONE: 404,
+  PW_TASK_NOT_DEAD: 409,
   PW_TOKEN_INVALID: 401,
   PW_TOKEN_THIRD: 409,
   PW_TOKEN_UNKNOWN: 404,

@@ -4,7 +4,7 @@ import { PieceworkError } from '../ground/errors.js'
 import { deadLetterFrom, taskFrom } from '../queue/tasks.js'
 import { type State, states } from '../task/lifecycle.js'
 import { isoInstant, shown } from '../task/limits.js'
-import type { BatchRecord, TaskRecord } from '../task/records.js'
+import type { BatchRecord, ResultRecord, TaskRecord } from '../task/records.js'
 import type { Caller } from './auth.js'
 import { s } from './check.js'
 import { isJson, withRaw } from './raw.js'
@@ -34,7 +34,16 @@ export const deadShape = v.strictObject({
 export const batchShape = v.strictObject({
   ...{ batch: s.text, sealed: v.boolean(), total: v.number(), done: v.number(), dead: v.number() },
   ...{ cancelled: v.number(), retries: v.number(), returned: v.number(), createdAt: s.text, finishedAt: s.instant },
+  followUp: v.nullable(v.strictObject({ queue: s.text, type: s.text, id: mayBeText })),
 })
+
+export const doneShape = v.strictObject({ id: s.text, state: v.literal('done'), result: v.optional(v.unknown()) })
+
+/** A task that is done; what its handler returned is for those who may read payloads. */
+export function doneText({ id, result }: ResultRecord, who: Caller): string {
+  const open = { id, state: 'done' }
+  return result && who.may('read-payload') ? withRaw(open, 'result', result) : JSON.stringify(open)
+}
 
 /** A page of a list. */
 export const pageOf = <T extends v.GenericSchema>(item: T) =>

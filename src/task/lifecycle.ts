@@ -52,6 +52,9 @@ export const lifecycle = {
   discard: { from: ['dead'], to: [null], counts: 'discarded', receipt: 'spent' },
   edit: { from: ['dead'], to: ['dead'], counts: null, receipt: 'spent' },
   purge: { from: open, to: [null], counts: 'cancelled', receipt: 'spent' },
+  replace: { from: open, to: open, counts: null, receipt: 'spent' },
+  delay: { from: open, to: open, counts: null, receipt: 'spent' },
+  deadTo: { from: ['dead'], to: ['ready', 'waiting'], counts: 'moved', receipt: 'spent' },
   move: { from: [...open, 'dead'], to: [...open, 'dead'], counts: 'moved', receipt: 'spent' },
 } as const satisfies Record<string, Transition>
 

@@ -51,6 +51,8 @@ export interface Policy {
   /** When its claims pause because its work fails. */
   breaker: Breaker | null
   resultKeepMs: number
+  /** The queue that receives the dead as tasks. */
+  deadTo: string | null
 }
 
 export const policyDefaults: Policy = {
@@ -66,7 +68,8 @@ export const policyDefaults: Policy = {
   perSecondMax: null,
   uses: [],
   breaker: null,
-  resultKeepMs: 0,
+  resultKeepMs: 0, // nobody may ever ask, and every kept result is a row to write and to remove
+  deadTo: null, // the dead letters of a queue are where people look for them
 }
 
 /** What a breaker is that says only some of it. */
@@ -143,8 +146,8 @@ const policySchema = v.strictObject({
       ),
     ),
   ),
-  // Results come with a later version; until then nothing may seem to keep them.
-  resultKeepMs: v.optional(v.literal(0, 'this version keeps no results: it must be 0')),
+  resultKeepMs: v.optional(whole(0, 365 * day)),
+  deadTo: v.optional(v.nullable(v.string())),
 })
 
 /** What one layer of policy says; fields left out come from the layer below, inside `backoff` and `perKey` too. */
@@ -152,8 +155,11 @@ export type PolicyPatch = { [F in keyof Policy]?: Patched<Policy[F]> | undefined
 type Patched<T> = T extends readonly unknown[] ? T : T extends object ? { [G in keyof T]?: T[G] | undefined } : T
 
 /** Answers the patch without undefined fields; throws PW_OPTION_UNKNOWN with a suggestion, or PW_OPTION_INVALID. */
-export const checkPolicy = (patch: Record<string, unknown>) =>
-  checked('A queue', Object.keys(policyDefaults), policySchema, patch) as PolicyPatch
+export function checkPolicy(patch: Record<string, unknown>): PolicyPatch {
+  const policy = checked('A queue', Object.keys(policyDefaults), policySchema, patch) as PolicyPatch
+  if (policy.deadTo != null) checkName('deadTo', policy.deadTo)
+  return policy
+}
 
 /** The same for the settings of a limit. */
 export const checkLimit = (patch: Record<string, unknown>) =>

@@ -37,6 +37,17 @@ export interface TaskRecord {
   deadAt: number | null
 }
 
+/** How a task ended, kept for a while. */
+export interface ResultRecord {
+  id: string
+  queue: string
+  type: string
+  outcome: 'done' | 'cancelled' | 'dead'
+  /** JSON: what its handler returned (empty text: JSON could not hold it); of a dead task what is said of its end. */
+  result: string | null
+  endedAt: number
+}
+
 /** One ended delivery that did not finish its task. */
 export interface HistoryRecord {
   task: string
@@ -74,8 +85,10 @@ export interface BatchRecord {
   retries: number
   returned: number
   createdAt: number
-  /** When its last open task ended; null while tasks are open. */
+  /** When it was sealed and its last open task had ended, for ever; null before. */
   finishedAt: number | null
+  /** The task that its end enqueues; the id once it has. */
+  followUp: { queue: string; type: string; id: string | null } | null
   info: Record<string, unknown>
 }
 

@@ -3,10 +3,13 @@ import { amendChapter } from './chapters/amend.js'
 import { batchesChapter } from './chapters/batches.js'
 import { claimChapter } from './chapters/claim.js'
 import { deadChapter } from './chapters/dead.js'
+import { deadToChapter } from './chapters/dead-to.js'
 import { deathsChapter } from './chapters/deaths.js'
 import { dedupChapter } from './chapters/dedup.js'
+import { duplicatesChapter } from './chapters/duplicates.js'
 import { enqueueChapter } from './chapters/enqueue.js'
 import { extendChapter } from './chapters/extend.js'
+import { followUpsChapter } from './chapters/followups.js'
 import { handlesChapter } from './chapters/handles.js'
 import { keysChapter } from './chapters/keys.js'
 import { limitsChapter } from './chapters/limits.js'
@@ -15,6 +18,7 @@ import { policyChapter } from './chapters/policy.js'
 import { readingChapter } from './chapters/reading.js'
 import { lapsedByDeathChapter, receiptsChapter } from './chapters/receipts.js'
 import { restartChapter } from './chapters/restart.js'
+import { resultsChapter } from './chapters/results.js'
 import { routesChapter, sharedRoutesChapter } from './chapters/routes.js'
 import { schedulesChapter, sharedSchedulesChapter, wallSchedulesChapter } from './chapters/schedules.js'
 import { settleChapter } from './chapters/settle.js'
@@ -43,6 +47,7 @@ export interface TestHooks {
 const chapters: readonly Chapter[] = [
   enqueueChapter,
   dedupChapter,
+  duplicatesChapter,
   claimChapter,
   receiptsChapter,
   lapsedByDeathChapter,
@@ -50,7 +55,10 @@ const chapters: readonly Chapter[] = [
   extendChapter,
   keysChapter,
   deadChapter,
+  deadToChapter,
   batchesChapter,
+  followUpsChapter,
+  resultsChapter,
   sweepChapter,
   schedulesChapter,
   sharedSchedulesChapter,

@@ -6,6 +6,7 @@ import type {
   ClaimedTask,
   Engine,
   Enqueued,
+  ErrorText,
   Filter,
   Held,
   NewTask,
@@ -43,7 +44,7 @@ export interface Chapter {
 type Given = Partial<NewTask>
 type Ask = Partial<Omit<ClaimAsk, 'wants'>> & { queue?: string; types?: readonly string[] | null; max?: number }
 
-const failed = { code: null, text: 'it failed' }
+const failed: ErrorText = { code: null, text: 'it failed' }
 
 export class Trial {
   engine: Engine
@@ -182,6 +183,17 @@ export class Trial {
     const [batch] = (await this.engine.select('batch', { name }, null)).items
     assert.ok(batch, `batch ${name} is there`)
     return batch as unknown as BatchRecord
+  }
+
+  /** Seals batch `b`; answers how it then stands. */
+  seal(name = 'b') {
+    return this.engine.configure('batch', name, { sealed: true }, 'tester')
+  }
+
+  /** Says what follows batch `b`: a task in queue `after`, payload `"end"`, unless said otherwise. */
+  follow(task: Given = {}, name = 'b') {
+    const followUp = { queue: 'after', payload: '"end"', ...task }
+    return this.engine.configure('batch', name, { followUp }, 'tester')
   }
 
   async queue(name = 'q'): Promise<QueueRecord> {

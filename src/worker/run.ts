@@ -3,6 +3,7 @@ import type { Verdict } from '../engine/contract.js'
 import { assert } from '../ground/assert.js'
 import { PieceworkError } from '../ground/errors.js'
 import type { WorkSpec } from '../queue/seam.js'
+import { encodePayload } from '../task/payload.js'
 import { type Desk, type Run, TaskDelivery } from './delivery.js'
 import { errorText, isDefinite, verdictOf } from './failure.js'
 import type { Heartbeat } from './heartbeat.js'
@@ -63,12 +64,12 @@ export class Runner {
     } catch (error) {
       const now = shift.clock.monotonicMs()
       run.blockMs = now - from
-      this.#ended(run, now, true, error)
+      this.#failed(run, now, error)
       return now
     }
     const now = shift.clock.monotonicMs()
     run.blockMs = now - from
-    if (then === null) this.#ended(run, now, false, undefined)
+    if (then === null) this.#acked(run, now, result)
     else this.#watch(run, result, then)
     return now
   }
@@ -77,8 +78,8 @@ export class Runner {
     const { clock } = this.#ports.shift
     if (promise instanceof Promise && then === Promise.prototype.then) {
       promise.then(
-        () => this.#ended(run, clock.monotonicMs(), false, undefined),
-        (error: unknown) => this.#ended(run, clock.monotonicMs(), true, error),
+        (value) => this.#acked(run, clock.monotonicMs(), value),
+        (error: unknown) => this.#failed(run, clock.monotonicMs(), error),
       )
       return
     }
@@ -99,11 +100,12 @@ export class Runner {
       try {
         if (!failed) inner = thenOf(value)
       } catch (error) {
-        this.#ended(run, clock.monotonicMs(), true, error)
+        this.#failed(run, clock.monotonicMs(), error)
         return
       }
       if (inner) this.#watch(run, value, inner)
-      else this.#ended(run, clock.monotonicMs(), failed, value)
+      else if (failed) this.#failed(run, clock.monotonicMs(), value)
+      else this.#acked(run, clock.monotonicMs(), value)
     }
     try {
       then.call(
@@ -122,9 +124,25 @@ export class Runner {
     return now
   }
 
-  #ended(run: Run, now: number, failed: boolean, error: unknown): void {
+  #failed(run: Run, now: number, error: unknown): void {
+    this.#end(run, now, this.#verdict(run, error), error)
+  }
+
+  #acked(run: Run, now: number, value: unknown): void {
     const { receipt } = run
-    this.#end(run, now, failed ? this.#verdict(run, error) : { receipt, do: 'ack' }, error)
+    const verdict: Verdict = { receipt, do: 'ack' }
+    if (run.task.keepsResult && value !== undefined) verdict.result = this.#text(run, value)
+    this.#end(run, now, verdict, undefined)
+  }
+
+  /** The text of what a handler returned; of what JSON cannot hold none: the work is done all the same. */
+  #text(run: Run, value: unknown): string {
+    try {
+      return encodePayload(value)
+    } catch (error) {
+      this.#stray(run, 'returned what cannot be kept', error)
+      return ''
+    }
   }
 
   #end(run: Run, now: number, verdict: Verdict, error: unknown): void {

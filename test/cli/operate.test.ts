@@ -212,7 +212,8 @@ describe('batch', () => {
     expect((await run(['batch', 'show', 'b', '--json'])).json()[0]).toMatchObject({
       batch: 'b',
       retries: 0,
-      finishedAt: expect.any(String),
+      // Nobody sealed it: a run of more lines may follow.
+      finishedAt: null,
     })
     await run(words, { input: numbers(3) })
     expect(lines('log')).toHaveLength(3)
@@ -220,6 +221,21 @@ describe('batch', () => {
     expect((await run(['batch', 'show', 'b'])).code).toBe(2)
     await run(words, { input: numbers(3) })
     expect(lines('log')).toHaveLength(6)
+  }, 60_000)
+
+  it('seals once, and cancels what is open', async () => {
+    const { run } = room()
+    await run(['enqueue', 'q', '--batch', 'b', '1', '2'])
+    expect((await run(['batch', 'seal', 'b', '--json'])).json()).toMatchObject([{ batch: 'b', sealed: true, open: 2 }])
+    expect((await run(['batch', 'seal', 'b'])).code).toBe(2)
+    expect((await run(['enqueue', 'q', '--batch', 'b', '3'])).stderr).toContain('PW_BATCH_SEALED')
+    expect((await run(['batch', 'cancel', 'b'])).stderr).toContain('cancel what is open of batch b: 2 tasks')
+    const cancel = ['batch', 'cancel', 'b', '--yes', '--json']
+    expect((await run(cancel)).json()).toEqual([{ batch: 'b', cancelled: 2, asked: 0 }])
+    expect((await run(['batch', 'show', 'b', '--json'])).json()[0]).toMatchObject({
+      ...{ total: 2, cancelled: 2, finishedAt: expect.any(String), followUp: null },
+    })
+    expect((await run(['batch', 'seal', 'none'])).code).toBe(2)
   }, 60_000)
 
   it('forgets none that is at work, nor starts it anew', async () => {

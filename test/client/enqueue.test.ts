@@ -29,7 +29,7 @@ describe('one task', () => {
       progress: null,
     })
     const task = await mail.get(id)
-    if (task.state === 'gone') throw new Error('it is there')
+    if (task.state === 'gone' || task.state === 'done') throw new Error('it is there')
     expect(task.enqueuedAt).toBeInstanceOf(Date)
     expect(Math.abs(task.enqueuedAt.getTime() - clock.wallMs())).toBeLessThan(5000)
     expect((task.dueAt?.getTime() ?? 0) - task.enqueuedAt.getTime()).toBe(60_000)
@@ -153,7 +153,7 @@ describe('bad input', () => {
     expect(await mail.get((await mail.enqueue(itself)).id)).toMatchObject({ payload: { n: 1 } })
     const { id } = await mail.enqueue({ at: new Date(0), left: undefined })
     const task = await mail.get(id)
-    expect(task.state !== 'gone' && task.payload).toEqual({ at: '1970-01-01T00:00:00.000Z' })
+    expect('payload' in task && task.payload).toEqual({ at: '1970-01-01T00:00:00.000Z' })
   })
 
   it('any name is kept apart and as it is, but the impossible ones are refused', async () => {
@@ -191,7 +191,7 @@ describe('bad input', () => {
     [{ headers: { a: '\ud800' } }, 'PW_OPTION_INVALID', /surrogate/],
     [{ headers: ['a'] }, 'PW_OPTION_INVALID', /headers/],
     [{ headers: { a: 'x'.repeat(70_000) } }, 'PW_OPTION_INVALID', /65536/],
-    [{ onDuplicate: 'replace' }, 'PW_OPTION_INVALID', /"keep"/],
+    [{ onDuplicate: 'drop', dedupKey: 'd' }, 'PW_OPTION_INVALID', /"keep"/],
     [{ tx: {} }, 'PW_TX_UNSUPPORTED', /transaction/],
   ]
   it.each(options)('the options %j are refused with %s', async (given, code, words) => {
@@ -222,7 +222,7 @@ describe('schemas', () => {
     expect(refusal.message).toContain('size: ')
     const { id } = await mail.enqueue({ to: 'ada@example.org' })
     const task = await mail.get(id)
-    expect(task.state !== 'gone' && task.payload).toEqual({ to: 'ada@example.org' })
+    expect('payload' in task && task.payload).toEqual({ to: 'ada@example.org' })
   })
 
   it('may be asynchronous, and a schema that throws is a refusal', async () => {

@@ -12,6 +12,9 @@ const sizes: Record<string, { states: number; moves: number }> = {
   releases: { states: 199, moves: 3759 },
   deadlines: { states: 520, moves: 5228 },
   'another queue': { states: 563, moves: 8760 },
+  'duplicates of one key': { states: 192, moves: 2289 },
+  'duplicates without a key': { states: 25, moves: 328 },
+  'a queue that takes the dead': { states: 96, moves: 774 },
   suspects: { states: 427, moves: 4198 },
 }
 

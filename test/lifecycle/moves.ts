@@ -1,6 +1,7 @@
 // The life cycle's table as things that can be done: for each event the calls that may cause it, whatever the state.
 import type { Change, Verdict } from '../../dist/engine/contract.js'
 import { type LifeEvent, lifecycle } from '../../dist/task/lifecycle.js'
+import { dedupName } from '../model/model.js'
 import * as operators from '../model/operators.js'
 import { heldBy } from '../model/verbs.js'
 import type { Scene } from './scene.js'
@@ -40,6 +41,15 @@ const settle =
 type Without<T> = T extends unknown ? Omit<T, 'receipt'> : never
 type Ending = Without<Verdict>
 
+/** Each way to ask again for a task that has its dedup key. */
+const again =
+  (onDuplicate: 'replace' | 'delay'): Causes =>
+  ({ model }, { offers }) =>
+    offers
+      .filter(({ dedupKey }) => dedupKey !== undefined && model.dedup.has(dedupName('q', dedupKey)))
+      .filter(({ delayMs }) => onDuplicate === 'replace' || delayMs !== undefined)
+      .map((offer) => ({ do: 'enqueue', offer: { ...offer, onDuplicate } }))
+
 /** An event that the table gains has no entry here and does not compile. */
 const causes: Record<LifeEvent, Causes> = {
   enqueue: ({ model }, { offers }) =>
@@ -69,6 +79,10 @@ const causes: Record<LifeEvent, Causes> = {
   redrive: amend({ do: 'redrive' }),
   discard: amend({ do: 'discard' }),
   edit: amend({ do: 'edit', payload: '"edited"' }),
+  replace: again('replace'),
+  delay: again('delay'),
+  // Whatever ends a task's last delivery.
+  deadTo: () => [],
   move: ({ model }) =>
     [...model.tasks.values()].map(({ id, queue }) => ({
       ...{ do: 'amend', id, change: { do: 'move', to: queue === 'q' ? 'other' : 'q' } },
@@ -85,7 +99,7 @@ function claims({ model, names }: Scene, world: World): Move[] {
   const telling = slots.filter(
     (slot) => !slots.some((s) => s < slot && idle(names[s] ?? '') && idle(names[slot] ?? '')),
   )
-  const queues = world.without.includes('move') ? ['q'] : ['q', 'other']
+  const queues = world.without.includes('move') && world.rules.deadTo === undefined ? ['q'] : ['q', 'other']
   const counts = model.tasks.size > 1 ? [1, 2] : [1]
   return telling.flatMap((slot) =>
     queues.flatMap((queue) => counts.map((max): Move => ({ do: 'claim', slot, queue, max }))),

@@ -15,6 +15,21 @@ const engines = (file: string, text: string, by: string): Edit => ({ file: `engi
 
 const planted: Planted[] = [
   {
+    bug: "a delayed task keeps its key's slot",
+    world: 'duplicates of one key',
+    edit: engines('duplicate.js', 'wakeAt, slot: 0, place:', 'wakeAt, place:'),
+  },
+  {
+    bug: 'a task that is put off is counted where it was',
+    world: 'duplicates without a key',
+    edit: engines('duplicate.js', 'to = state;', ''),
+  },
+  {
+    bug: 'a task that was taken over dead keeps what it has spent',
+    world: 'a queue that takes the dead',
+    edit: engines('endings.js', 'spent: 0,\n            releases', 'releases'),
+  },
+  {
     bug: 'an extension takes back what a death has ended',
     world: 'leases, deaths and dead letters',
     edit: engines('sqlite/settle.js', 'if (!row || row.worker === null)', 'if (!row)'),

@@ -50,12 +50,13 @@ export function keyOf({ model, dead }: Scene): string {
   return JSON.stringify(
     tasks.map((task) => {
       const { state, queue, key, slot, cancelAsked, moveTo, drops, deadlineAt, spent, releases, deaths } = task
-      if (state === 'dead') return [state, queue, key, slot]
+      const { dedupKey } = task
+      if (state === 'dead') return [state, queue, key, slot, dedupKey]
       const order = key === null ? null : byDue.indexOf(task)
       const budget = [spent, releases, (model.rulesOf(queue).deliveriesMax ?? 0) > 2 ? deaths : null]
       return [
         ...[state, queue, key, slot, order, cancelAsked, moveTo, drops, inUnits(deadlineAt), inUnits(task.wakeAt)],
-        ...[budget, holding(task)],
+        ...[budget, holding(task), dedupKey],
       ]
     }),
   )

@@ -33,7 +33,10 @@ interface Place {
   by: Move | null
 }
 
-const common = { leaseMs: unitMs, baseMs: unitMs, factor: 1, maxMs: unitMs, headStartMs: 0, width: 1, dedupWindowMs: 0 }
+const common = {
+  ...{ leaseMs: unitMs, baseMs: unitMs, factor: 1, maxMs: unitMs, headStartMs: 0, width: 1, dedupWindowMs: 0 },
+  ...{ resultKeepMs: 0, deadTo: null },
+}
 
 /** Throws at the first move after which the engine is not as the model says, with the shortest way there. */
 export async function walk(world: World, engineFor: EngineFor = realEngineFor): Promise<Walk> {
@@ -59,22 +62,27 @@ class Walker {
   }
 
   async open(): Promise<void> {
-    const { stage, rules } = this
+    const { stage } = this
     await stage.open()
-    const { leaseMs, deliveriesMax, releasesMax, baseMs, factor, maxMs, headStartMs, width, onDead } = rules
+    const { leaseMs, deliveriesMax, releasesMax, baseMs, factor, maxMs, headStartMs, width, onDead } = this.rulesOf('q')
     const backoff = { baseMs, factor, maxMs, jitter: 'none' }
     const code = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, perKey: { width, onDead } }
-    for (const queue of ['q', 'other']) await stage.engine.configure('queue', queue, { code }, 'test')
+    for (const queue of ['q', 'other']) {
+      const { deadTo } = this.rulesOf(queue)
+      await stage.engine.configure('queue', queue, { code: { ...code, deadTo } }, 'test')
+    }
   }
 
   close = (): Promise<void> => this.stage.engine.close()
 
-  private get rules(): Rules {
-    return { ...common, ...this.world.rules }
+  /** The other queue keeps its dead. */
+  private rulesOf(queue: string): Rules {
+    const rules = { ...common, ...this.world.rules }
+    return queue === 'q' ? rules : { ...rules, deadTo: null }
   }
 
   async walk(): Promise<Walk> {
-    const model = new Model(new Map(['q', 'other'].map((queue) => [queue, this.rules])))
+    const model = new Model(new Map(['q', 'other'].map((queue) => [queue, this.rulesOf(queue)])))
     const names = ['w0.1', 'w1.1'].slice(0, this.world.workers)
     let edge: Place[] = [this.place({ model, names, dead: [] }, null, null)]
     const known = new Set(edge.map(({ scene }) => keyOf(scene)))

@@ -8,7 +8,7 @@ export const unitMs = 1000
 
 export interface World {
   name: string
-  rules: Pick<Rules, 'deliveriesMax' | 'releasesMax' | 'onDead'>
+  rules: Pick<Rules, 'deliveriesMax' | 'releasesMax' | 'onDead'> & { deadTo?: 'other' }
   /** What a task may be enqueued as. */
   offers: readonly Omit<NewTask, 'queue' | 'payload'>[]
   releases: readonly { by: ReleasedBy; delayMs?: number }[]
@@ -21,6 +21,11 @@ const later = { delayMs: unitMs }
 const plain = { deliveriesMax: 2, releasesMax: 0, onDead: 'continue' as const }
 const releases = [{ by: 'unstarted' as const }, { by: 'counted' as const }]
 const acts = ['cancel', 'purge', 'edit', 'discard'] as const
+
+const again = {
+  ...{ rules: plain, releases: [{ by: 'unstarted' as const }], workers: 1 as const },
+  without: ['deadline', 'move', 'extend', 'die', 'bury', 'redrive', ...acts] as const,
+}
 
 export const worlds: readonly World[] = [
   {
@@ -59,6 +64,22 @@ export const worlds: readonly World[] = [
     ...{ rules: { ...plain, deliveriesMax: 1 }, releases: [{ by: 'unstarted' }], workers: 1 },
     offers: [{ key: 'k' }, later],
     without: ['deadline', 'extend', 'die', 'bury', 'edit', 'purge', 'cancel'],
+  },
+  {
+    name: 'duplicates of one key',
+    ...again,
+    // One without a dedup key, for the others to wait behind.
+    offers: [{ key: 'k' }, ...[{}, { delayMs: 0 }, later].map((due) => ({ dedupKey: 'd', key: 'k', ...due }))],
+  },
+  {
+    name: 'duplicates without a key',
+    ...{ ...again, offers: [{}, { delayMs: 0 }, later].map((due) => ({ dedupKey: 'd', ...due })) },
+  },
+  {
+    name: 'a queue that takes the dead',
+    ...{ rules: { ...plain, deliveriesMax: 1, deadTo: 'other' }, releases: [], workers: 1 },
+    offers: [{}, { key: 'k' }],
+    without: ['deadline', 'move', 'extend', 'die', 'bury', 'due', 'expire', 'redrive', ...acts],
   },
   {
     name: 'suspects',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Engine, TypeFigures } from '../../dist/engine/contract.js'
 import { states, totals } from '../../dist/task/lifecycle.js'
-import type { BatchRecord, HistoryRecord, TaskRecord } from '../../dist/task/records.js'
+import type { BatchRecord, HistoryRecord, ResultRecord, TaskRecord } from '../../dist/task/records.js'
 import { byId, type Counts, figuresOf, type Model, type ModelTask } from './model.js'
 
 /** Throws when a task, a figure, a history row or a batch of the store is not what the model says. */
@@ -10,6 +10,18 @@ export async function compareAll(engine: Engine, m: Model): Promise<void> {
   await compareTasks(engine, m)
   await compareFigures(engine, m)
   await compareBatches(engine, m)
+  await compareEnds(engine, m)
+}
+
+async function compareEnds(engine: Engine, m: Model): Promise<void> {
+  const { items } = await engine.select('result', { ids: [...m.ends.keys()] }, null)
+  // Of a death the reason is enough.
+  const found = (items as unknown as ResultRecord[]).map(({ id, type, outcome, result }) => {
+    return { id, type, outcome, result: outcome === 'dead' ? JSON.parse(result ?? '').reason : result }
+  })
+  const kept = [...m.ends].filter(([, { endsAt }]) => endsAt > m.now)
+  const expected = kept.map(([id, { type, outcome, result }]) => ({ id, type, outcome, result }))
+  assert.deepEqual(found, expected.sort(byId), 'the kept ends')
 }
 
 async function compareTasks(engine: Engine, m: Model): Promise<void> {
@@ -90,14 +102,15 @@ function figuresOfModel(m: Model, name: string, counts: Counts): TypeFigures {
 
 async function compareBatches(engine: Engine, m: Model): Promise<void> {
   const { items } = await engine.select('batch', {}, null)
-  const found = (items as unknown as BatchRecord[]).map(({ createdAt, finishedAt, info, ...rest }) => ({
+  const found = (items as unknown as BatchRecord[]).map(({ createdAt, finishedAt, info, followUp, ...rest }) => ({
     ...rest,
     finished: finishedAt !== null,
+    follows: followUp && [followUp.type, followUp.id],
   }))
-  const expected = [...m.batches].map(([name, { members, ...rest }]) => ({
+  const expected = [...m.batches].map(([name, { members, followUp, ...rest }]) => ({
     name,
     ...rest,
-    finished: rest.total > 0 && rest.total === rest.done + rest.dead + rest.cancelled,
+    follows: followUp && [followUp.task.type ?? followUp.task.queue, followUp.id],
   }))
   const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)
   assert.deepEqual(found.sort(byName), expected.sort(byName), 'the batches')

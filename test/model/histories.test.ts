@@ -20,7 +20,19 @@ const common = {
   ...{ 'extend held': 20, 'extend stale': 20, route: 20, 'route ended': 3 },
 }
 /** What is seldom, and asked of the larger run alone. */
-const seldom = { refused: 3, cancelled: 1, redrive: 5, discard: 2, edit: 2, purge: 5, cancel: 5, suspect: 1 }
+const seldom = {
+  refused: 3,
+  cancelled: 1,
+  redrive: 5,
+  discard: 2,
+  edit: 2,
+  purge: 5,
+  cancel: 5,
+  suspect: 1,
+  finished: 5,
+  followed: 3,
+  differs: 2,
+}
 
 for (const { where, file, runs } of chosen) {
   it(`${runs} random histories ${where}`, { timeout: 300_000 * scale }, async () => {

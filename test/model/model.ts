@@ -1,4 +1,5 @@
 // The life cycle as a small pure model: what every task, figure, batch and key must look like after each step.
+import type { NewTask } from '../../dist/engine/contract.js'
 import { type LifeEvent, lifecycle, type State, states, type Total, totals } from '../../dist/task/lifecycle.js'
 
 /** The settings of a queue that the model knows; jitter is off, so that delays can be reckoned. */
@@ -13,6 +14,9 @@ export interface Rules {
   width: number
   onDead: 'continue' | 'hold'
   dedupWindowMs: number
+  resultKeepMs: number
+  /** Dead tasks become tasks of the other queue. */
+  deadTo: string | null
 }
 
 /** One receipt that may still act: under a lease, or lapsed by time or by death. */
@@ -52,6 +56,8 @@ export interface ModelTask {
   hold: Hold | null
   claimedAt: number | null
   cancelAsked: boolean
+  /** Somebody waits for its end. */
+  keepsResult: boolean
   /** The queue it goes to when its delivery ends. */
   moveTo: string | null
   priority: number
@@ -73,6 +79,22 @@ export interface ModelBatch {
   retries: number
   returned: number
   members: Map<string, string>
+  finished: boolean
+  /** What follows it, and the batch that has a place for that, while that is there. */
+  followUp: { task: NewTask; place: ModelBatch | null; id: string | null } | null
+}
+
+export const newBatch = (): ModelBatch => ({
+  ...{ sealed: false, total: 0, done: 0, dead: 0, cancelled: 0, retries: 0, returned: 0 },
+  ...{ members: new Map(), finished: false, followUp: null },
+})
+
+/** How a task ended, as it is kept. */
+export interface ModelEnd {
+  outcome: 'done' | 'cancelled' | 'dead'
+  result: string | null
+  type: string
+  endsAt: number
 }
 
 export type Counts = Record<State | Total, number>
@@ -93,6 +115,8 @@ export class Model {
   wallShift = 0
   /** Told when a task due on the wall clock is reckoned by it as it stands. */
   reckoned = (): void => {}
+  /** Told when a call was refused in a transaction, which undoes what was reckoned in it. */
+  refused = (): void => {}
   readonly tasks = new Map<string, ModelTask>()
   readonly counts = new Map<string, Counts>()
   readonly paused = new Set<string>()
@@ -100,6 +124,7 @@ export class Model {
   /** Where tasks go that are enqueued as a type of a queue. */
   readonly routes = new Map<string, { queue: string; type: string }>()
   readonly batches = new Map<string, ModelBatch>()
+  readonly ends = new Map<string, ModelEnd>()
   readonly workers = new Map<string, ModelWorker>()
   /** Every receipt ever given: which task it was for, and which figures a stale use of it is counted in. */
   readonly receipts = new Map<string, { task: string; figures: string }>()
@@ -152,11 +177,31 @@ export class Model {
     if (batch) batch[field] += delta
   }
 
+  /** The name of a batch; null for one that was forgotten. */
+  nameOf(batch: ModelBatch | null): string | null {
+    return [...this.batches].find(([, one]) => one === batch)?.[0] ?? null
+  }
+
+  /** At the end of a transaction: sealed batches with nothing open have finished, for ever. Answers those new ones. */
+  finish(): ModelBatch[] {
+    const over = ({ sealed, finished, total, done, dead, cancelled }: ModelBatch) =>
+      sealed && !finished && total === done + dead + cancelled
+    const ended = [...this.batches.values()].filter(over)
+    for (const batch of ended) batch.finished = true
+    return ended
+  }
+
   /** The task's row is gone: its dedup key's window begins, its key has room. */
-  gone(task: ModelTask): void {
+  gone(task: ModelTask, outcome: ModelEnd['outcome'] = 'cancelled', result: string | null = null): void {
     const { dedupWindowMs } = this.rulesOf(task.queue)
+    const keepMs = this.keepMsOf(task)
+    if (keepMs > 0) this.ends.set(task.id, { outcome, result, type: task.type, endsAt: this.now + keepMs })
     this.freeDedup(task, dedupWindowMs > 0 ? this.now + dedupWindowMs : null)
     this.touch(task)
+  }
+
+  keepMsOf(task: { queue: string; keepsResult: boolean }): number {
+    return Math.max(this.rulesOf(task.queue).resultKeepMs, task.keepsResult ? 600_000 : 0)
   }
 
   /** A task gives its dedup key up where it holds it: in its queue, and in the one that it was asked to move to. */
@@ -197,6 +242,8 @@ export class Model {
 
   die(task: ModelTask, event: LifeEvent, reason: string): 'dead' | 'cancelled' {
     if (task.cancelAsked) return this.cancelled(task, event)
+    const { deadTo } = this.rulesOf(task.queue)
+    if (deadTo !== null && task.moveTo === null) return this.forward(task, event, deadTo, reason)
     const held = this.rulesOf(task.queue).onDead === 'hold' && task.key !== null
     this.step(task, event, 'dead')
     if (!held) task.slot = false
@@ -204,6 +251,34 @@ export class Model {
     this.countBatch(task, 'dead')
     this.freeDedup(task, null)
     if (!held) this.touch(task)
+    return 'dead'
+  }
+
+  /** Dead for its queue and its batch; then a task of the queue that takes the dead. */
+  private forward(task: ModelTask, event: LifeEvent, queue: string, reason: string): 'dead' {
+    this.step(task, event, 'dead')
+    this.countBatch(task, 'dead')
+    this.freeDedup(task, null)
+    this.touch(task)
+    const keepMs = this.keepMsOf(task)
+    if (keepMs > 0)
+      this.ends.set(task.id, { outcome: 'dead', result: reason, type: task.type, endsAt: this.now + keepMs })
+    const type = typeIn(queue, task)
+    const place = this.now - task.priority * this.rulesOf(queue).headStartMs
+    this.step(task, 'deadTo', task.key === null ? 'ready' : 'waiting', 'dead', { ...task, queue, type })
+    Object.assign(task, {
+      queue,
+      type,
+      place,
+      dueAt: this.now,
+      wallAt: null,
+      deadlineAt: null,
+      hold: null,
+      slot: false,
+    })
+    Object.assign(task, { ...{ spent: 0, releases: 0, deaths: 0, dedupKey: null, batch: null, progress: null } })
+    Object.assign(task, { cancelAsked: false, keepsResult: false, drops: false })
+    this.touch(task)
     return 'dead'
   }
 

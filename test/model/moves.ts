@@ -15,6 +15,8 @@ export interface TaskDraft {
   dedupKey: string | undefined
   batch: string | undefined
   identity: string | undefined
+  keepsResult: boolean | undefined
+  onDuplicate: 'keep' | 'replace' | 'delay' | undefined
 }
 export interface VerdictDraft {
   pick: number
@@ -55,6 +57,7 @@ export type Move =
   | { do: 'pause'; queue: string; type: string | null; paused: boolean }
   | { do: 'route'; queue: string; type: string | null; on: boolean }
   | { do: 'seal' | 'forget'; batch: string }
+  | { do: 'follow'; batch: string; task: { type?: string; key?: string; delayMs?: number; batch?: string } }
   | { do: 'join' | 'leave' | 'beat'; worker: number }
   | { do: 'die'; worker: number; noticed: boolean }
   | { do: 'sweep'; max: number }
@@ -76,7 +79,7 @@ const maybe = <T>(arb: fc.Arbitrary<T>, n: number): fc.Arbitrary<T | undefined> 
 const queue = fc.constantFrom('q', 'q', 'q', 'other')
 const type = fc.constantFrom('a', 'b')
 const key = fc.constantFrom('k1', 'k2')
-const batch = fc.constantFrom('b1', 'b2')
+const batch = fc.constantFrom('b1', 'b2', 'b3')
 const recent = fc.nat({ max: 11 }).map((n) => (n > 7 ? n * 2 : n))
 const worker = fc.nat({ max: 3 })
 const again = fc.constantFrom(false, false, false, true)
@@ -93,6 +96,8 @@ const draft: fc.Arbitrary<TaskDraft> = fc.record({
   dedupKey: maybe(fc.constantFrom('d1', 'd2', 'd3'), 4),
   batch: maybe(batch, 2),
   identity: maybe(fc.constantFrom('i1', 'i2', 'i3'), 4),
+  keepsResult: maybe(fc.constant(true), 5),
+  onDuplicate: maybe(fc.constantFrom('keep', 'replace', 'delay'), 2),
 })
 
 const verdict: fc.Arbitrary<VerdictDraft> = fc.record({
@@ -150,7 +155,8 @@ const amend = fc.record({
   do: fc.constant('amend' as const),
   change: fc.constantFrom('redrive', 'cancel', 'discard', 'purge', 'edit', 'move'),
   filter,
-  max: fc.constantFrom(1000, 1, 2),
+  // Four of them still fit into one transaction.
+  max: fc.constantFrom(400, 1, 2),
   dryRun: fc.constantFrom(false, false, false, true),
 })
 const pause = fc.record({
@@ -166,7 +172,18 @@ const route = fc.record({
   type: fc.constantFrom(null, 'a', 'b'),
   on: fc.constantFrom(true, true, false),
 })
-const batchMove = fc.record({ do: fc.constantFrom('seal' as const, 'forget' as const, 'forget' as const), batch })
+const batchMove = fc.record({
+  do: fc.constantFrom('seal' as const, 'seal' as const, 'forget' as const),
+  batch: fc.constantFrom('b1', 'b2', 'b3'),
+})
+const follow = fc.record({
+  do: fc.constant('follow' as const),
+  batch,
+  task: fc.record(
+    { type, key, delayMs: fc.constantFrom(0, 500), batch: fc.constantFrom('b1', 'b2', 'b3') },
+    { requiredKeys: [] },
+  ),
+})
 const workerMove = fc.record({ do: fc.constantFrom('join' as const, 'beat' as const, 'leave' as const), worker })
 const die = fc.record({ do: fc.constant('die' as const), worker, noticed: fc.constantFrom(true, true, false) })
 const sweep = fc.record({ do: fc.constant('sweep' as const), max: fc.constantFrom(1000, 1000, 1, 2) })
@@ -194,7 +211,8 @@ const move = (file: boolean): fc.Arbitrary<Move> =>
     { weight: 6, arbitrary: amend as fc.Arbitrary<Move> },
     { weight: 1, arbitrary: pause },
     { weight: 2, arbitrary: route },
-    { weight: 1, arbitrary: batchMove },
+    { weight: 2, arbitrary: batchMove },
+    { weight: 2, arbitrary: follow as fc.Arbitrary<Move> },
     { weight: 4, arbitrary: workerMove },
     { weight: 6, arbitrary: die },
     { weight: 5, arbitrary: sweep },
@@ -217,6 +235,8 @@ const rules: fc.Arbitrary<Rules> = fc.record({
   width: fc.constantFrom(1, 2),
   onDead: fc.constantFrom('continue', 'hold'),
   dedupWindowMs: fc.constantFrom(0, 5000),
+  resultKeepMs: fc.constantFrom(0, 0, 5000),
+  deadTo: fc.constantFrom(null, null, 'other'),
 })
 
 /** Histories on a store that can be closed and opened again (`file`), or on one in memory. */

@@ -1,7 +1,7 @@
 // What an operator's acts do on the model: cancel, purge, move, discard, edit, redrive; batches sealed and forgotten.
-import type { Amended, Change, Filter } from '../../dist/engine/contract.js'
+import type { Amended, Change, Filter, NewTask } from '../../dist/engine/contract.js'
 import type { State } from '../../dist/task/lifecycle.js'
-import { byId, dedupName, figuresOf, type Model, type ModelTask, typeIn } from './model.js'
+import { byId, dedupName, figuresOf, type Model, type ModelBatch, type ModelTask, newBatch, typeIn } from './model.js'
 
 const open: readonly State[] = ['scheduled', 'waiting', 'ready']
 const touched: Record<Change['do'], readonly State[]> = {
@@ -95,15 +95,57 @@ export function route(m: Model, from: { queue: string; type: string }, to: strin
   return null
 }
 
-/** Nothing can be added any more. */
-export function seal(m: Model, name: string): void {
-  const nothing = { total: 0, done: 0, dead: 0, cancelled: 0, retries: 0, returned: 0, members: new Map() }
-  m.batches.set(name, { ...(m.batches.get(name) ?? nothing), sealed: true })
+function batchOf(m: Model, name: string): ModelBatch {
+  const batch = m.batches.get(name) ?? newBatch()
+  m.batches.set(name, batch)
+  return batch
 }
 
-/** Its figures and identities go, its tasks stay. Answers false when there is no such batch. */
+/** Nothing can be added any more. Answers false for a batch that was sealed before. */
+export function seal(m: Model, name: string): boolean {
+  const batch = batchOf(m, name)
+  const { sealed } = batch
+  batch.sealed = true
+  return !sealed
+}
+
+/** Says what follows a batch; answers the code of the refusal, if it is refused. */
+export function follow(m: Model, name: string, { batch: other, ...task }: NewTask): string | null {
+  const existed = { own: m.batches.has(name), other: other === undefined || m.batches.has(other) }
+  const batch = batchOf(m, name)
+  const place = other === undefined ? null : batchOf(m, other)
+  const code = refusal(m, batch, place, task)
+  // A refusal leaves nothing behind.
+  if (code !== null && !existed.own) m.batches.delete(name)
+  if (code !== null && !existed.other) m.batches.delete(other as string)
+  if (code !== null || same(batch.followUp, task, place)) return code
+  const before = batch.followUp?.place ?? null
+  if (before !== place && place) place.total++
+  if (before !== place && before) before.cancelled++
+  batch.followUp = { task, place, id: null }
+  return null
+}
+
+const same = (before: ModelBatch['followUp'], task: NewTask, place: ModelBatch | null) =>
+  before !== null && before.place === place && JSON.stringify(before.task) === JSON.stringify(task)
+
+function refusal(m: Model, batch: ModelBatch, place: ModelBatch | null, task: NewTask): string | null {
+  if (same(batch.followUp, task, place)) return null
+  if (batch.finished) return 'PW_BATCH_FINISHED'
+  if (place === null || place === batch.followUp?.place) return null
+  if (place.sealed) return 'PW_BATCH_SEALED'
+  for (let at: ModelBatch | null = place; at !== null && m.nameOf(at) !== null; at = at.followUp?.place ?? null) {
+    if (at === batch) return 'PW_OPTION_INVALID'
+  }
+  return null
+}
+
+/** Its figures and identities go, its tasks stay; what would have followed never comes. False: no such batch. */
 export function forget(m: Model, name: string): boolean {
-  if (!m.batches.delete(name)) return false
+  const batch = m.batches.get(name)
+  if (!batch) return false
+  m.batches.delete(name)
+  if (!batch.finished && batch.followUp?.place) batch.followUp.place.cancelled++
   for (const task of m.tasks.values()) if (task.batch === name) task.batch = null
   return true
 }

@@ -98,8 +98,8 @@ const planted: Planted[] = [
   {
     bug: 'a dead task keeps its dedup key',
     file: '../endings.js',
-    text: 'if (row.dedupKey !== null)\n        s.freeDedup',
-    by: 'if (row.dedupKey === row)\n        s.freeDedup',
+    text: 's.freeDedup(row, null);\n    if (!hold)',
+    by: '0;\n    if (!hold)',
   },
   {
     bug: 'a flush sent again is settled again',
@@ -149,6 +149,60 @@ const planted: Planted[] = [
     file: '../names.js',
     text: 'if (row && row.pausedAt === null)',
     by: 'if (row)',
+  },
+  {
+    bug: 'a batch is followed before it is sealed',
+    file: 'statements.js',
+    text: 'finishedAt is null and sealedAt is not null\n',
+    by: 'finishedAt is null\n',
+  },
+  {
+    bug: 'what follows a batch has no place in the other before it comes',
+    file: 'configure.js',
+    text: "s.countBatch(outer.id, 'total');",
+    by: '',
+  },
+  {
+    bug: 'the place of what never follows stays taken',
+    file: 'configure.js',
+    text: "if (place != null)\n        s.countBatch(place, 'cancelled');",
+    by: '',
+  },
+  {
+    bug: 'a result is kept of plain tasks only',
+    file: 'settle.js',
+    text: '    freed(s, ended);\n    keepEnd(s, ended, end);',
+    by: '    freed(s, ended);',
+  },
+  {
+    bug: 'who waits for a task is forgotten',
+    file: 'statements.js',
+    text: 'and dedupKey is null and flags & 8 = 0`',
+    by: 'and dedupKey is null`',
+  },
+  {
+    bug: 'a cancelled task is said to be done',
+    file: '../endings.js',
+    text: "outcome: 'cancelled', result: null",
+    by: "outcome: 'done', result: null",
+  },
+  {
+    bug: 'a replacement leaves the old payload',
+    file: '../duplicate.js',
+    text: 's.replace(row, { payload: task.payload',
+    by: "s.replace(row, { payload: '1'",
+  },
+  {
+    bug: 'a task that was taken over dead is still open in its batch',
+    file: '../endings.js',
+    text: 'batch: null,\n            progress',
+    by: 'progress',
+  },
+  {
+    bug: 'a task that was taken over dead keeps what it has spent',
+    file: '../endings.js',
+    text: 'spent: 0,\n            releases',
+    by: 'releases',
   },
   {
     bug: 'a handle does not notice what another changed',

@@ -1,14 +1,16 @@
 // Plays one history against an engine and the model side by side and stops at the first difference.
 import assert from 'node:assert/strict'
-import type { Claimed, Engine } from '../../dist/engine/contract.js'
+import type { Claimed, Engine, Patch } from '../../dist/engine/contract.js'
+import type { BatchRecord } from '../../dist/task/records.js'
 import type { SqliteStore } from '../engine/subject.js'
 import { type Call, Caller, type Seen } from './calls.js'
 import { compareAll } from './compare.js'
-import { Model, type ModelTask } from './model.js'
+import { Model, type ModelBatch, type ModelTask, type Rules } from './model.js'
 import type { History, Move } from './moves.js'
 import * as operators from './operators.js'
 import * as verbs from './verbs.js'
 
+const sealed = 'PW_BATCH_SEALED'
 const sleepNoticedMs = 1000
 const jumpNoticedMs = 500
 
@@ -38,13 +40,19 @@ class Player {
     private readonly store: SqliteStore,
     seen: Seen,
   ) {
-    const other = { ...history.rules, width: 3 - history.rules.width }
-    this.model = new Model(new Map(Object.entries({ q: history.rules, other })))
+    const { rules } = history
+    // Where dead tasks leave, none can hold its key; and the other queue keeps its dead.
+    const q: Rules = { ...rules, onDead: rules.deadTo === null ? rules.onDead : 'continue' }
+    const other: Rules = { ...rules, width: 3 - rules.width, deadTo: null }
+    this.model = new Model(new Map(Object.entries({ q, other })))
     this.caller = new Caller(this.model, () => store.clock.wallMs(), this.worker, seen)
     this.offsetMs = store.clock.wallMs() - store.clock.monotonicMs()
     // A handle that reckons by a clock that moved since its last look looks again.
     this.model.reckoned = () => {
       if (this.wallMoved(this.handle)) this.shifts[this.handle] = null
+    }
+    this.model.refused = () => {
+      this.shifts[this.handle] = null
     }
   }
 
@@ -55,8 +63,8 @@ class Player {
     for (const [name, rules] of this.model.rules) {
       const { leaseMs, deliveriesMax, releasesMax, baseMs, factor, maxMs, headStartMs, width, onDead } = rules
       const backoff = { baseMs, factor, maxMs, jitter: 'none' }
-      const { dedupWindowMs } = rules
-      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs }
+      const { dedupWindowMs, resultKeepMs, deadTo } = rules
+      const policy = { leaseMs, deliveriesMax, releasesMax, backoff, headStartMs, dedupWindowMs, resultKeepMs, deadTo }
       await this.first.configure('queue', name, { code: { ...policy, perKey: { width, onDead } } }, 'test')
     }
   }
@@ -77,6 +85,7 @@ class Player {
       for (const [i, call] of calls.entries()) call.judge(answers[i] as PromiseSettledResult<unknown>)
     } else await this.happen(move, handle)
     this.tick()
+    await this.follow(this.engines[handle] as Engine)
     if (index % 4 === 3) await compareAll(this.engines[(index + 1) % this.engines.length] as Engine, this.model)
   }
 
@@ -92,6 +101,7 @@ class Player {
     for (let round = 0; round < 12 && this.unfinished().length > 0; round++) {
       await this.happen({ do: 'pass', ms: 3_700_000 }, 0)
       await this.happen({ do: 'sweep', max: 1000 }, 0)
+      await this.follow(this.first)
       for (let took = 1; took > 0; ) {
         const claim = this.caller.claimCall({ worker: 'healer', requestId: null, wants })
         const given = await this.ask(claim)
@@ -106,7 +116,22 @@ class Player {
   private async ask(call: Call): Promise<unknown> {
     const [answer] = await Promise.allSettled([call.send(this.first)])
     call.judge(answer)
+    await this.follow(this.first)
     return answer.status === 'fulfilled' ? answer.value : undefined
+  }
+
+  /** Batches that finished with the last transaction, one after the other where one is in the other. */
+  private async follow(engine: Engine): Promise<void> {
+    for (let ended = this.model.finish(); ended.length > 0; ended = this.model.finish()) {
+      const items = (await engine.select('batch', {}, null)).items as unknown as BatchRecord[]
+      const idOf = (batch: ModelBatch) =>
+        Number(items.find((row) => row.name === this.model.nameOf(batch))?.followUp?.id)
+      for (const batch of ended.sort((a, b) => idOf(a) - idOf(b))) {
+        this.caller.saw('finished')
+        assert.ok(batch.followUp === null || idOf(batch) > 0, 'a finished batch has been followed')
+        if (batch.followUp) this.caller.follow(batch.followUp, String(idOf(batch)))
+      }
+    }
   }
 
   /** Tasks that have not come to their end: neither dead nor waiting behind a dead one that holds their key. */
@@ -168,9 +193,14 @@ class Player {
         await this.route(move, engine)
         break
       case 'seal':
-        await engine.configure('batch', move.batch, { sealed: true }, 'test')
-        operators.seal(model, move.batch)
+        await this.configure(engine, move.batch, { sealed: true }, operators.seal(model, move.batch) ? null : sealed)
         break
+      case 'follow': {
+        const { key, ...task } = { queue: 'q', payload: '"follow"', ...move.task }
+        const followUp = key === undefined ? task : { ...task, key }
+        await this.configure(engine, move.batch, { followUp }, operators.follow(model, move.batch, followUp))
+        break
+      }
       case 'forget':
         if (operators.forget(model, move.batch)) await engine.configure('batch', move.batch, null, 'test')
         break
@@ -180,6 +210,17 @@ class Player {
         await this.workerHappens(move, engine)
     }
     this.tick()
+  }
+
+  /** Changes a batch, or is refused with this code. */
+  private async configure(engine: Engine, batch: string, patch: Patch, code: string | null): Promise<void> {
+    const refusal = await engine.configure('batch', batch, patch, 'test').then(
+      () => null,
+      (error: { code?: unknown }) => error.code ?? error,
+    )
+    assert.equal(refusal, code, `batch ${batch} with ${JSON.stringify(patch)}`)
+    if (code !== null) this.caller.saw(`batch ${code}`)
+    if (code !== null) this.model.refused()
   }
 
   private async route(move: Extract<Move, { do: 'route' }>, engine: Engine): Promise<void> {
@@ -195,6 +236,7 @@ class Player {
     )
     assert.equal(refusal, operators.route(model, { queue, type }, to), 'a route')
     this.caller.saw(refusal ?? (move.on ? 'route' : 'route ended'))
+    if (refusal !== null) model.refused()
   }
 
   /** Workers 0 to 2 are processes, which join before they claim; worker 3 is a client that only the lease tells of. */

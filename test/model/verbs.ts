@@ -1,14 +1,31 @@
 // What each verb of the contract must answer and change, said on the model; engines are asked the same.
 import type { ClaimAsk, ClaimedTask, Enqueued, Held, NewTask, Verdict } from '../../dist/engine/contract.js'
 import type { Outcome, State } from '../../dist/task/lifecycle.js'
-import { byId, dedupName, figuresOf, type Model, type ModelTask, type ModelWorker, must } from './model.js'
+import {
+  byId,
+  dedupName,
+  figuresOf,
+  type Model,
+  type ModelBatch,
+  type ModelTask,
+  type ModelWorker,
+  must,
+  newBatch,
+} from './model.js'
+
+/** The codes for which these tasks may be refused now. */
+export function refusals(m: Model, tasks: readonly NewTask[]): string[] {
+  const sealed = tasks.some((task) => task.batch !== undefined && m.batches.get(task.batch)?.sealed)
+  return [...(sealed ? ['PW_BATCH_SEALED'] : []), ...(differs(m, tasks) ? ['PW_DUPLICATE_DIFFERS'] : [])]
+}
 
 /** New tasks in order; the engine names the ids of those that are new. Null: refused, since a batch is sealed. */
 export function enqueue(m: Model, tasks: readonly NewTask[], given: readonly string[]): Enqueued[] | null {
-  if (tasks.some((task) => task.batch !== undefined && m.batches.get(task.batch)?.sealed)) return null
+  if (refusals(m, tasks).length > 0) return null
   const ids = tasks.map((task, i) => {
     const known = standing(m, task, given[i] ?? '')
     if (known === null) add(m, task, given[i] ?? '')
+    else revise(m, m.tasks.get(known), task)
     return { id: known ?? given[i] ?? '', duplicate: known !== null }
   })
   m.promote()
@@ -33,14 +50,88 @@ function standing(m: Model, task: NewTask, id: string): string | null {
   return known
 }
 
+/** What a duplicate does to the task that is there, unless that is leased or dead. */
+function revise(m: Model, task: ModelTask | undefined, by: NewTask): void {
+  const { onDuplicate = 'keep', dedupKey, delayMs, dueAt } = by
+  if (!task || onDuplicate === 'keep' || dedupKey === undefined) return
+  if (dueAt !== undefined) m.reckoned()
+  if (task.dedupKey !== dedupKey) return
+  if (task.state === 'leased' || task.state === 'dead') return
+  const replaces = onDuplicate === 'replace'
+  const { headStartMs } = m.rulesOf(task.queue)
+  const priority = replaces ? (by.priority ?? 0) : task.priority
+  let to: State = task.state
+  if (delayMs === undefined && dueAt === undefined) task.place += (task.priority - priority) * headStartMs
+  else {
+    const at = dueAt === undefined ? m.now + (delayMs ?? 0) : Math.round(dueAt - m.wallShift)
+    const later = at > m.now
+    to = later ? 'scheduled' : task.key === null ? 'ready' : 'waiting'
+    Object.assign(task, { dueAt: at, place: at - priority * headStartMs, wallAt: later ? (dueAt ?? null) : null })
+    Object.assign(task, { slot: false, wakeAt: at })
+    m.touch(task)
+  }
+  if (replaces) {
+    const deadlineAt = by.deadlineMs === undefined ? null : m.now + by.deadlineMs
+    Object.assign(task, { payload: by.payload, priority, deadlineAt, drops: by.onDeadline === 'drop' })
+  }
+  task.keepsResult ||= by.keepsResult === true
+  m.step(task, onDuplicate, to)
+}
+
+interface There {
+  queue: string
+  type: string
+  key: string | null
+  /** Neither leased nor dead nor gone. */
+  live: boolean
+}
+
+/** True when one of these would replace a task of another type or key, which refuses all of them. */
+function differs(m: Model, tasks: readonly NewTask[]): boolean {
+  // In order, each seeing what those before it left.
+  const ahead = new Map<string, There>()
+  return tasks.some((task) => {
+    if (task.dedupKey === undefined) return false
+    const members = task.batch === undefined ? undefined : m.batches.get(task.batch)?.members
+    if (task.identity !== undefined && members?.has(task.identity)) return false
+    const { type = task.queue, key = null } = task
+    const landing = m.landing(task.queue, type)
+    const name = dedupName(landing.queue, task.dedupKey)
+    const there = [dedupName(task.queue, task.dedupKey), name]
+      .map((each) => ahead.get(each) ?? standsThere(m, each))
+      .find((found) => found !== undefined)
+    if (!there) ahead.set(name, { queue: landing.queue, type: landing.type, key, live: true })
+    if (task.onDuplicate !== 'replace' || !there?.live) return false
+    // Tasks of no type of their own have none in another queue either.
+    const same = there.type === type || (type === task.queue && there.type === there.queue)
+    return !same || there.key !== key
+  })
+}
+
+function standsThere(m: Model, name: string): There | undefined {
+  const held = m.dedup.get(name)
+  if (!held || (held.endsAt !== null && held.endsAt <= m.now)) return undefined
+  const task = m.tasks.get(held.task)
+  const live = task !== undefined && task.state !== 'leased' && task.state !== 'dead'
+  return { queue: task?.queue ?? '', type: task?.type ?? '', key: task?.key ?? null, live }
+}
+
 function batchOf(m: Model, name: string) {
   let batch = m.batches.get(name)
   if (!batch) {
-    const nothing = { total: 0, done: 0, dead: 0, cancelled: 0, retries: 0, returned: 0 }
-    batch = { sealed: false, ...nothing, members: new Map() }
+    batch = newBatch()
     m.batches.set(name, batch)
   }
   return batch
+}
+
+/** What follows a finished batch; the engine names its id. It takes the place that it has had from the start. */
+export function follow(m: Model, followUp: NonNullable<ModelBatch['followUp']>, id: string): void {
+  const batch = m.nameOf(followUp.place) ?? undefined
+  followUp.id = id
+  add(m, { ...followUp.task, batch }, id)
+  if (batch !== undefined) batchOf(m, batch).total--
+  m.promote()
 }
 
 function add(m: Model, given: NewTask, id: string): void {
@@ -59,6 +150,7 @@ function add(m: Model, given: NewTask, id: string): void {
     wallAt: later ? wallAt : null,
     deadlineAt: given.deadlineMs === undefined ? null : m.now + given.deadlineMs,
     drops: given.onDeadline === 'drop',
+    keepsResult: given.keepsResult === true,
     enqueuedAt: m.now,
     ...{ slot: false, number: 0, spent: 0, releases: 0, deaths: 0, fence: 0, cancelAsked: false, moveTo: null },
     ...{ hold: null, claimedAt: null, progress: null, reason: null, history: [] },
@@ -111,7 +203,7 @@ export function settle(m: Model, verdicts: readonly Verdict[]): Outcome[] {
 
 function settleOne(m: Model, verdict: Verdict): Outcome {
   const task = m.heldUnder(verdict.receipt)
-  if (verdict.do === 'ack') return task ? ack(m, task) : m.stale(verdict.receipt)
+  if (verdict.do === 'ack') return task ? ack(m, task, verdict.result ?? null) : m.stale(verdict.receipt)
   if (task?.hold?.kind !== 'live') return m.stale(verdict.receipt)
   const outcome = endOf(m, task, verdict)
   m.moveOn(task)
@@ -125,10 +217,10 @@ function endOf(m: Model, task: ModelTask, verdict: Exclude<Verdict, { do: 'ack' 
   return m.die(task, 'bury', 'buried')
 }
 
-function ack(m: Model, task: ModelTask): Outcome {
+function ack(m: Model, task: ModelTask, result: string | null): Outcome {
   m.step(task, 'ack', null)
   m.countBatch(task, 'done')
-  m.gone(task)
+  m.gone(task, 'done', result)
   return 'done'
 }
 

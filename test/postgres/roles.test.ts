@@ -74,7 +74,44 @@ const duties: Record<string, { of: Role[]; act: (engine: Engine) => Promise<unkn
     act: (engine) =>
       engine.configure('queue', 'q', { code: { leaseMs: 10_000 + another(), concurrencyMax: 100 } }, 'a'),
   },
-  'seal a batch': { of: [...roles], act: (engine) => engine.configure('batch', 'sealed', { sealed: true }, 'a') },
+  'seal a batch': {
+    of: [...roles],
+    act: (engine) => engine.configure('batch', `sealed ${another()}`, { sealed: true }, 'a'),
+  },
+  'say what follows a batch': {
+    of: [...roles],
+    act: (engine) =>
+      engine.configure('batch', `followed ${another()}`, { followUp: { queue: 'q', payload: '1' } }, 'a'),
+  },
+  'end a batch that something follows': {
+    of: ['worker'],
+    act: async (engine) => {
+      const name = `ended ${another()}`
+      await engine.configure('batch', name, { followUp: { queue: 'q', payload: '1' }, sealed: true }, 'a')
+      await engine.sweep(100)
+      const [batch] = (await engine.select('batch', { name }, null)).items
+      expect(batch?.finishedAt).toBeTypeOf('number')
+    },
+  },
+  'keep and read a result': {
+    of: ['worker'],
+    act: async (engine) => {
+      const [made] = await engine.enqueue(null, [{ queue: 'kept', payload: '1', keepsResult: true }])
+      const ask = { worker: 'w', requestId: null, wants: [{ queue: 'kept', types: null, max: 1 }] }
+      const [held] = (await engine.claim(ask)).deliveries
+      await engine.settle({ worker: 'w', flush: null }, [{ receipt: held?.receipt ?? '', do: 'ack', result: '2' }])
+      const { items } = await engine.select('result', { ids: [made?.id ?? ''] }, null)
+      expect(items).toMatchObject([{ outcome: 'done', result: '2' }])
+    },
+  },
+  'delay a duplicate': {
+    of: ['worker'],
+    act: async (engine) => {
+      const task = { queue: 'delayed', payload: '1', dedupKey: `again ${another()}`, delayMs: 1000 }
+      await engine.enqueue(null, [task])
+      await engine.enqueue(null, [{ ...task, onDuplicate: 'delay' }])
+    },
+  },
   'read figures': { of: [...roles], act: (engine) => engine.measure(null, false) },
   'read payloads': { of: ['worker', 'operator'], act: (engine) => engine.select('task', {}, null) },
   'join, claim and give back': {

@@ -127,6 +127,22 @@ it('makes, counts, seals and forgets batches', async () => {
   await post('/v1/queues/q/tasks', { payload: 1, batch: 'b' })
   expect((await post('/v1/batches/b/seal')).json).toMatchObject({ total: 1, sealed: true, finishedAt: null })
   expect((await get('/v1/batches')).json.items).toMatchObject([{ batch: 'b', createdAt: '2033-05-18T03:33:20.000Z' }])
+  expect(refusal(await post('/v1/batches/b/seal'))).toEqual([409, 'PW_BATCH_SEALED'])
+  expect((await post('/v1/batches/b/cancel')).json).toEqual({ cancelled: 1, asked: 0 })
+  expect((await get('/v1/batches/b')).json).toMatchObject({ cancelled: 1, finishedAt: expect.any(String) })
   expect((await ask('DELETE', '/v1/batches/b')).json).toEqual({ batch: 'b', forgotten: true })
   expect(refusal(await ask('DELETE', '/v1/batches/b'))).toEqual([404, 'PW_BATCH_UNKNOWN'])
+})
+
+it('enqueues what follows a batch, with the number that was sent', async () => {
+  const { ask, post, get } = await room()
+  const raw = '{ "onDone": { "queue": "after", "payload": 1.50, "type": "sum", "delayMs": 0 } }'
+  const put = await ask('PUT', '/v1/batches/b', { raw, headers: { 'content-type': 'application/json' } })
+  expect(put.json).toMatchObject({ total: 0, followUp: { queue: 'after', type: 'sum', id: null } })
+  await post('/v1/batches/b/seal')
+  const { items } = (await get('/v1/queues/after/tasks')).json
+  expect(items).toMatchObject([{ type: 'sum', batch: null }])
+  expect((await get(`/v1/queues/after/tasks/${items[0].id}`)).text).toContain('"payload":1.50')
+  const keyed = await ask('PUT', '/v1/batches/c', { body: { onDone: { queue: 'after', payload: 1, dedupKey: 'd' } } })
+  expect(refusal(keyed)).toEqual([400, 'PW_OPTION_UNKNOWN'])
 })

@@ -1,30 +1,38 @@
-// `piecework batch`: lists batches, shows one, forgets one so that its items may run again.
+// `piecework batch`: lists batches, shows one, seals or cancels one, forgets one so that its items may run again.
 import type { Command } from 'commander'
 import { PieceworkError } from '../../ground/errors.js'
+import { cancelBatch, openIn } from '../../queue/batch.js'
 import { checkName } from '../../task/limits.js'
 import type { BatchRecord } from '../../task/records.js'
-import { batchesOf, leftovers, openIn, type RunInfo, readBatch, refuseBusy } from '../batch.js'
+import { batchesOf, leftovers, type RunInfo, readBatch, refuseBusy } from '../batch.js'
 import { confirm } from '../confirm.js'
 import { isoOf, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { type Store, withStore } from '../store.js'
 
 export function batchCommand(program: Command): void {
-  const batch = program.command('batch').description('list batches, show one, forget one')
+  const batch = program.command('batch').description('list batches, show one, seal, cancel or forget one')
   acts(batch.command('list').description('list the batches, the oldest first'), list)
   acts(batch.command('show').description('show one batch').argument('<name>'), show)
+  const seal = batch.command('seal').description('say that nothing will be added any more, so that it can finish')
+  acts(seal.argument('<name>'), sealAct)
+  const cancel = batch
+    .command('cancel')
+    .description('seal a batch and cancel what is open of it; what runs is asked to end')
+  acts(cancel.argument('<name>').option('--yes', 'do not ask'), cancelAct)
   const forget = batch.command('forget').description('forget a batch and the identities of its items; its tasks stay')
   acts(forget.argument('<name>').option('--yes', 'do not ask'), forgetAct)
 }
 
 const shapeOf = (batch: BatchRecord) => {
-  const { name, createdAt, finishedAt, info, ...counts } = batch
+  const { name, createdAt, finishedAt, followUp, info, ...counts } = batch
   return {
     batch: name,
     ...counts,
     open: openIn(batch),
     createdAt: isoOf(createdAt),
     finishedAt: isoOf(finishedAt),
+    followUp,
     info,
   }
 }
@@ -52,6 +60,26 @@ const show: Act = async ({ url, output }, [name]) =>
       })
       await output.result(lines.join('\n'))
     }
+    return 0
+  })
+
+const sealAct: Act = async ({ url, output }, [word]) =>
+  withStore(url, { create: false }, async (store) => {
+    const { name } = await named(store, word)
+    await store.engine.configure('batch', name, { sealed: true }, store.connection.actor)
+    const shape = shapeOf(await named(store, name))
+    await (output.json ? output.value(shape) : output.result(`${name} sealed, ${shape.open} open`))
+    return 0
+  })
+
+const cancelAct: Act = async ({ url, output }, [word], options) =>
+  withStore(url, { create: false }, async (store) => {
+    const batch = await named(store, word)
+    const { name } = batch
+    await confirm(openIn(batch), `cancel what is open of batch ${name}`, options.yes === true)
+    const { cancelled, asked } = await cancelBatch(store.connection, name)
+    if (output.json) await output.value({ batch: name, cancelled, asked })
+    else await output.result(`${name} sealed, ${cancelled} cancelled, ${asked} asked to end`)
     return 0
   })
 

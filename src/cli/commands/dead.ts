@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Filter } from '../../engine/contract.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
+import { errorGroups, groupsMax } from '../../queue/groups.js'
 import { redrive } from '../../queue/redrive.js'
 import { bulkTasksMax } from '../../task/limits.js'
 import { checkPayloadText } from '../../task/payload.js'
@@ -11,10 +12,9 @@ import { confirm } from '../confirm.js'
 import { filtered, filterOf, guarded, refuseUnmeant } from '../filters.js'
 import { type Looks, limited, listTasks } from '../listing.js'
 import { historyOf, queueNamed, taskNamed } from '../names.js'
-import { isoOf, oneLine, table } from '../print.js'
+import { counted, isoOf, oneLine, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { jsonWith } from '../raw.js'
-import { errorGroups } from '../report.js'
 import { type Store, withStore } from '../store.js'
 import { whole } from '../values.js'
 
@@ -102,9 +102,17 @@ function letterOf(row: TaskRecord, history: { [column: string]: unknown }[]): st
 
 const groupsAct: Act = async ({ url, output }, [word]) =>
   withStore(url, { create: false }, async (store) => {
-    const groups = await errorGroups(store, word === undefined ? {} : { queue: (await queueNamed(store, word)).name })
-    if (output.json) for (const group of groups) await output.value(group)
-    else await output.result(table(['fingerprint', 'count', 'error', 'for example'], groups.map(Object.values)))
+    const filter = word === undefined ? {} : { queue: (await queueNamed(store, word)).name }
+    const groups = await errorGroups(store.connection, filter)
+    if (output.json) {
+      for (const group of groups) await output.value(group)
+      return 0
+    }
+    const cells = groups.map(({ fingerprint, count, error, example }) => [fingerprint, count, oneLine(error), example])
+    await output.result(table(['fingerprint', 'count', 'error', 'for example'], cells))
+    const tasks = groups.reduce((sum, { count }) => sum + count, 0)
+    const errors = counted(groups.length, 'distinct error')
+    output.say(`${groups.length < groupsMax ? '' : 'at least '}${counted(tasks, 'task')}, ${errors}`)
     return 0
   })
 

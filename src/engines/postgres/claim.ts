@@ -1,7 +1,7 @@
 // Hands out ready tasks on PostgreSQL: one statement that skips what others lock, from a remembered place on.
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import type { Clock } from '../../ground/clock.js'
-import { parseReceipt, receiptText } from '../receipt.js'
+import { keepsResult, parseReceipt, receiptText } from '../receipt.js'
 import { keep, keptAnswer, requestName } from './answer.js'
 import { allowance, charge } from './limits.js'
 import { asWas, type Session } from './session.js'
@@ -24,6 +24,7 @@ interface ClaimedRow {
   headers: string | null
   payload: string
   claimedAt: number
+  flags: number
 }
 
 /**
@@ -183,6 +184,7 @@ function delivery(
     headers: asWas(row.headers),
     waitedMs: row.claimedAt - row.dueAt,
     timeoutMs: policy.timeoutMs,
+    keepsResult: policy.resultKeepMs > 0 || (row.flags & keepsResult) > 0,
     limited,
   }
 }

@@ -1,18 +1,23 @@
 // Named things on PostgreSQL: queues with their policy layers, types, batches, tokens; each change is audited.
-import type { Kind, Patch } from '../../engine/contract.js'
+import type { Kind, NewTask, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord, RouteRecord, TokenRecord } from '../../task/records.js'
+import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
 import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
+  batchSealed,
   batchUnknown,
   cannotConfigure,
   changesOrder,
+  deadToOf,
   patchedBatch,
   patchedQueue,
   type QueueRow,
   queueRecord,
+  refuseDeadTo,
   refuseReorder,
+  refuseResealing,
   typeNamed,
 } from '../named.js'
 import type { TypeRow } from '../names.js'
@@ -56,8 +61,11 @@ async function configureQueue(s: Session, name: string, patch: Patch, actor: str
     await s.run(s.q.addQueues, [[name], s.now])
     await settingsChanged(s)
   }
+  // One after the other: two that are fine alone could be a loop together.
+  if (deadToOf(patch) !== null) await settingsChanged(s)
   const before = s.catalog.queue(name) as QueueRow
   const { row, difference } = patchedQueue(before, patch, s.now)
+  refuseDeadTo(s.catalog, row)
   if (changesOrder(before, row)) {
     refuseReorder(before, row, patch, (await s.run(s.q.keyedOf, [row.id])).length > 0)
   }
@@ -126,28 +134,55 @@ async function configureRoute(
   return routeRecord(s.catalog, here, there)
 }
 
-/** A batch with its deltas; `movedAt` is when its figures moved last. */
-export type BatchSum = Omit<BatchWhole, 'finishedAt'> & { movedAt: number | null }
-
-export function batchOf(row: BatchSum): BatchRecord {
-  const open = row.total - row.done - row.dead - row.cancelled
-  return batchRecord({ ...row, finishedAt: open === 0 && row.total > 0 ? row.movedAt : null }, 0)
-}
+export const batchOf = (row: BatchWhole): BatchRecord => batchRecord(row, 0)
 
 const wholeBatch = async (s: Session, name: string) =>
-  (await s.run<BatchSum>(s.q.batches, [name, 0, 1]))[0] as BatchSum | undefined
+  (await s.run<BatchWhole>(s.q.batches, [name, 0, 1]))[0] as BatchWhole | undefined
 
-/** A sealed batch takes no more tasks. */
+/** A sealed batch takes no more tasks; one with nothing open and nothing to follow finishes with that. */
 async function configureBatch(s: Session, name: string, patch: Patch, actor: string): Promise<BatchRecord> {
+  const { batch: outer } = (patch.followUp ?? {}) as Partial<NewTask>
   await s.flush()
-  await s.run(s.q.addBatches, [[name], s.now])
+  await s.run(s.q.addBatches, [outer === undefined ? [name] : [name, outer], s.now])
   // Without a change of the seal there is no need to wait for those who are just adding tasks.
-  const [lock] = patch.sealed === undefined ? [] : await s.run<{ info: string }>(s.q.lockBatch, [name])
-  const row = (await wholeBatch(s, name)) as BatchSum
-  const { info, sealedAt, sealed } = patchedBatch({ ...row, info: lock?.info ?? row.info }, patch, s.now)
+  const statement = patch.sealed !== undefined ? s.q.lockBatch : patch.followUp !== undefined ? s.q.holdBatch : null
+  const [lock] = statement ? await s.run<Pick<BatchWhole, 'info' | 'sealedAt'>>(statement, [name]) : []
+  const row = { ...((await wholeBatch(s, name)) as BatchWhole), ...lock }
+  refuseResealing(row, patch)
+  if (patch.followUp !== undefined) await setFollowUp(s, row, patch.followUp as NewTask, actor)
+  const { info, sealedAt, sealed } = patchedBatch(row, patch, s.now)
   await s.run(s.q.setBatch, [sealedAt, info, row.id])
-  if (sealed) audit(s, actor, 'seal batch', name, {})
-  return batchOf((await wholeBatch(s, name)) as BatchSum)
+  if (sealed) {
+    audit(s, actor, 'seal batch', name, {})
+    await s.flush()
+    const { id, followUp, total, done, dead, cancelled } = (await wholeBatch(s, name)) as BatchWhole
+    // What follows it is left to a sweep: who may seal may not always enqueue.
+    if (followUp === null && total === done + dead + cancelled) await s.run(s.q.finishBatch, [id])
+  }
+  return batchOf((await wholeBatch(s, name)) as BatchWhole)
+}
+
+async function setFollowUp(s: Session, row: BatchWhole, task: NewTask, actor: string): Promise<void> {
+  const before = followUpOf(row.followUp)?.place ?? null
+  const outer = task.batch === undefined ? undefined : await wholeBatch(s, task.batch)
+  const next = nextFollowUp(row, task, outer?.id ?? null)
+  if (next === null) return
+  if (outer !== undefined && outer.id !== before) {
+    if ((await s.run(s.q.keepBatches, [[outer.id]])).length === 0) throw batchSealed(outer.name)
+    for (let at: number | null = outer.id; at !== null; at = await placeOf(s, at)) {
+      if (at === row.id) throw waitsForItself(row.name, outer.name)
+    }
+    s.countBatch(outer.id, 'total')
+  }
+  if (before !== null && before !== next.place) s.countBatch(before, 'cancelled')
+  await s.run(s.q.setFollowUp, [JSON.stringify(next), row.id])
+  audit(s, actor, 'follow batch', row.name, { queue: task.queue, type: task.type ?? task.queue })
+}
+
+/** The batch in which what follows this one has its place. */
+async function placeOf(s: Session, batch: number): Promise<number | null> {
+  const [row] = await s.run<{ followUp: string | null }>(s.q.batchById, [batch])
+  return followUpOf(row?.followUp)?.place ?? null
 }
 
 /** Its tasks stay and keep a number that means nothing any more: numbers are never given twice. */
@@ -156,6 +191,9 @@ async function forgetBatch(s: Session, name: string, actor: string): Promise<Pat
   await s.run(s.q.lockBatch, [name])
   const row = await wholeBatch(s, name)
   if (!row) throw batchUnknown(name)
+  // What would have followed never comes: its place is free.
+  const place = row.finishedAt === null ? followUpOf(row.followUp)?.place : null
+  if (place != null) s.countBatch(place, 'cancelled')
   await s.run(s.q.forgetBatch, [row.id])
   audit(s, actor, 'forget batch', name, { total: row.total, done: row.done, dead: row.dead })
   await settingsChanged(s)

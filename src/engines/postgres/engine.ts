@@ -22,13 +22,14 @@ import type {
 import type { Clock, Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import type { Outcome } from '../../task/lifecycle.js'
+import { deadToOf } from '../named.js'
 import { amend, type Wanted } from './amend.js'
 import { answered, keptText, requestName } from './answer.js'
 import { Asked } from './asked.js'
 import { Catalog } from './catalog.js'
 import { claim, Marks } from './claim.js'
 import { configure } from './configure.js'
-import { enqueue, nameAll, nameTypes, withPromoted } from './enqueue.js'
+import { enqueue, nameAll, nameDeaths, nameTypes, withPromoted } from './enqueue.js'
 import { translated } from './errors.js'
 import { type ClientPool, driver, type Executor, Link, Links, type LinksOptions } from './link.js'
 import { type Liveness, leasesOnly, SessionLiveness } from './liveness.js'
@@ -247,8 +248,14 @@ class PostgresEngine implements Engine {
 
   configure(kind: Kind, name: string, patch: Patch | null, actor: string): Promise<Patch> {
     const unnamed: Unnamed = []
+    const followUp = kind === 'batch' ? (patch?.followUp as NewTask | undefined) : undefined
+    const deadTo = kind === 'queue' && patch !== null ? deadToOf(patch) : null
     return this.call<Patch>({
-      before: (link) => nameAll(link, this.q, this.catalog, unnamed.splice(0)),
+      before: async (link) => {
+        if (followUp) await nameTypes(link, this.q, this.catalog, [followUp])
+        if (deadTo !== null) await nameDeaths(link, this.q, this.catalog, name, deadTo)
+        await nameAll(link, this.q, this.catalog, unnamed.splice(0))
+      },
       work: (s) => configure(s, kind, name, patch, { actor, unnamed }),
     })
   }

@@ -1,12 +1,15 @@
 // Puts new tasks into the store: names first, then numbers, identities, dedup keys, and one statement for all rows.
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import { arrivalOf } from '../arrival.js'
+import { revise, revises } from '../duplicate.js'
+import { type FollowUp, followUpOf } from '../followup.js'
 import { batchSealed } from '../named.js'
 import type { TypeRow } from '../names.js'
-import { code, dropsAtDeadline, stateOf } from '../receipt.js'
+import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
 import { clean, enter, type Session } from './session.js'
+import { lockRows } from './settle.js'
 import { newColumns, type Statements } from './statements.js'
 
 /**
@@ -46,12 +49,12 @@ export const unprepared = (catalog: Catalog, tasks: readonly NewTask[]): NewTask
 
 type Named = Pick<NewTask, 'queue' | 'type'>
 
-/** Makes the queues and types that these tasks need and that are not there yet. */
+/** Makes the queues and types that these tasks need, or may come to when they die, and that are not there yet. */
 export async function nameTypes(link: Link, q: Statements, catalog: Catalog, tasks: readonly Named[]): Promise<void> {
   if (unnamed(catalog, tasks).length === 0) return
   const known = await enter(link, q)
   await catalog.load(link, known.settings)
-  const missing = unnamed(catalog, tasks)
+  const missing = unnamed(catalog, withDeaths(catalog, tasks))
   if (missing.length === 0) return
   const queues = [...new Set(missing.map((task) => task.queue))]
   await link.run(q.addQueues, [queues, Math.floor(known.nowUs / 1000)])
@@ -60,6 +63,30 @@ export async function nameTypes(link: Link, q: Statements, catalog: Catalog, tas
   await link.run(q.addTypes, [ids, missing.map((task) => task.type ?? task.queue)])
   await link.run(q.bumpSettings)
   await catalog.load(link, (await enter(link, q)).settings)
+}
+
+/** Makes what a queue's tasks may become when this queue takes its dead. */
+export async function nameDeaths(link: Link, q: Statements, catalog: Catalog, queue: string, deadTo: string) {
+  await catalog.load(link, (await enter(link, q)).settings)
+  const { id = 0 } = catalog.queue(queue) ?? {}
+  const names = [...catalog.typesOf(id)].map(({ name }) => (name === queue ? undefined : name))
+  const there = [undefined, ...names].map((type): Named => ({ queue: deadTo, type }))
+  await nameTypes(link, q, catalog, withDeaths(catalog, there))
+}
+
+/** These and what each of them becomes where queues take the dead of others. */
+function withDeaths(catalog: Catalog, tasks: readonly Named[]): Named[] {
+  return tasks.flatMap((task) => {
+    const chain = [task]
+    for (let { queue, type } = task; ; ) {
+      const known = catalog.queue(queue)
+      const deadTo = known ? catalog.policyOf(known.id).deadTo : null
+      if (deadTo === null) return chain
+      type = type === queue ? undefined : type
+      queue = deadTo
+      chain.push({ queue, type })
+    }
+  })
 }
 
 const unnamed = (catalog: Catalog, tasks: readonly Named[]) =>
@@ -98,8 +125,29 @@ export async function enqueue(s: Session, tasks: readonly NewTask[]): Promise<En
     return { id: String(id), state: stateOf({ state: rows[next++]?.[2] as number }), duplicate: false }
   })
   const known = answers.filter((answer) => answer.duplicate)
-  if (known.length > 0) await findStates(s, known)
+  if (known.length > 0) {
+    await reviseAll(s, tasks, answers)
+    // A task of this very call may have been delayed by a later one.
+    const ids = new Set(known.map(({ id }) => id))
+    await findStates(
+      s,
+      answers.filter(({ id }) => ids.has(id)),
+    )
+  }
   return answers
+}
+
+/** In call order: a later task of this call may replace one before it. */
+async function reviseAll(s: Session, tasks: readonly NewTask[], answers: readonly Enqueued[]): Promise<void> {
+  const revising = tasks.flatMap((task, i) =>
+    answers[i]?.duplicate && revises(task) ? [{ task, id: answers[i].id }] : [],
+  )
+  if (revising.length === 0) return
+  const rows = await lockRows(s, [...new Set(revising.map(({ id }) => Number(id)))])
+  for (const { task, id } of revising) {
+    const row = rows.get(Number(id))
+    if (row) revise(s, row, task, 0)
+  }
 }
 
 /** Answers of tasks that have left `waiting` since. */
@@ -126,17 +174,30 @@ async function numbers(s: Session, tasks: readonly NewTask[]): Promise<Numbered[
   })
 }
 
-/** The values of a new row, in the order of `newColumns`; counts the task. */
-function newRow(s: Session, { task, queue, type, batch }: Numbered): unknown[] {
+/** Enqueues what follows a batch (number) that has just finished; where it has a place, it is counted already. */
+export async function follow(s: Session, batch: number, text: string): Promise<void> {
+  const followUp = followUpOf(text) as FollowUp
+  const { task, place } = followUp
+  // A batch that was forgotten meanwhile has no place to take.
+  const known = place !== null && (await s.run(s.q.batchById, [place])).length > 0
+  const [one] = await numbers(s, [task])
+  if (task.priority) s.mix((one as Numbered).type)
+  const row = newRow(s, { ...(one as Numbered), batch: known ? place : null }, false)
+  const [id] = await insert(s, [row], undefined)
+  await s.run(s.q.setFollowUp, [JSON.stringify({ ...followUp, id: String(id) }), batch])
+}
+
+/** The values of a new row, in the order of `newColumns`; counts the task, unless its batch has done so before. */
+function newRow(s: Session, { task, queue, type, batch }: Numbered, joins = true): unknown[] {
   const from = arrivalOf(task, s.now, 0, s.catalog.policyOf(queue).headStartMs)
   s.count('enqueue', type, null, from.state)
-  s.countBatch(batch, 'total')
+  if (joins) s.countBatch(batch, 'total')
   if (from.state === 'ready') s.readied(type, from.place)
   if (from.state === 'waiting') s.touchLane(queue, task.key ?? null)
   return [
     ...[queue, type, code[from.state], from.place, from.dueAt, from.wakeAt, from.deadlineAt],
     ...[task.key ?? null, task.weight ?? 1, from.priority, batch, task.dedupKey ?? null],
-    ...[task.onDeadline === 'drop' ? dropsAtDeadline : 0, s.now, clean(task.headers ?? null), clean(task.payload)],
+    ...[flagsOf(task), s.now, clean(task.headers ?? null), clean(task.payload)],
   ]
 }
 

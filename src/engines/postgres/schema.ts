@@ -261,6 +261,10 @@ create table piecework.result (
 create index result_ends on piecework.result (endsAt);
 
 alter table piecework.batch add column followUp text;
+alter table piecework.batch add column forwarded bigint not null default 0;
+alter table piecework.progress add column forwarded integer;
+alter table piecework.batch add column finishedAt bigint;
+create index batch_unfinished on piecework.batch (id) where sealedAt is not null and finishedAt is null;
 `,
   },
 ]

@@ -1,6 +1,6 @@
 // Lists on PostgreSQL: tasks, histories, queues, batches, workers, tokens, audit rows; by the page, in one snapshot.
 import type { Filter, Kind, Page } from '../../engine/contract.js'
-import { noListOf, type QueueRow, queueRecord } from '../named.js'
+import { type BatchWhole, noListOf, type QueueRow, queueRecord } from '../named.js'
 import { code, parseId } from '../receipt.js'
 import { routeRecords } from '../routes.js'
 import {
@@ -12,13 +12,15 @@ import {
   isOf,
   paged,
   pageOf,
+  type ResultRow,
+  resultRecord,
   type TaskRow,
   taskRecord,
   type WorkerRow,
   whole,
   workerRecord,
 } from '../shown.js'
-import { type BatchSum, batchOf, tokens } from './configure.js'
+import { batchOf, tokens } from './configure.js'
 import { limits } from './limits.js'
 import { proof } from './measure.js'
 import { schedules } from './schedules.js'
@@ -29,13 +31,15 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
   switch (kind) {
     case 'task':
       return tasks(s, filter, cursor)
+    case 'result':
+      return results(s, filter)
     case 'history':
       return histories(s, filter)
     case 'queue':
       return whole((await s.run<QueueRow>(s.q.queues)).filter(isNamed(filter)).map((row) => queueRecord(row, 0)))
     case 'batch': {
       const { after, limit } = pageOf(filter, cursor)
-      return paged(await s.run<BatchSum>(s.q.batches, [filter.name ?? null, after, limit + 1]), limit, batchOf)
+      return paged(await s.run<BatchWhole>(s.q.batches, [filter.name ?? null, after, limit + 1]), limit, batchOf)
     }
     case 'worker':
       return whole((await s.run<WorkerRow>(s.q.workers)).filter(isNamed(filter)).map((row) => workerRecord(row, 0)))
@@ -138,6 +142,15 @@ async function histories(s: Session, filter: Filter): Promise<Page> {
     from ${s.schema}.history where task = any($1::bigint[]) order by task, endedAt, number`
   const rows = await s.run<HistoryRow>({ name: '', text }, [(filter.ids ?? []).map(parseId)])
   return whole(rows.map((row) => historyRecord({ ...row, code: asWas(row.code), error: asWas(row.error) }, 0)))
+}
+
+async function results(s: Session, filter: Filter): Promise<Page> {
+  const text = `select task, queue.name as queue, type.name as type, outcome, result, endedAt as "endedAt"
+    from ${s.schema}.result result join ${s.schema}.type type on type.id = result.type
+    join ${s.schema}.queue queue on queue.id = type.queue
+    where task = any($1::bigint[]) and endsAt > $2 order by task`
+  const rows = await s.run<ResultRow>({ name: '', text }, [(filter.ids ?? []).map(parseId), s.now])
+  return whole(rows.map((row) => resultRecord({ ...row, result: asWas(row.result) }, 0)))
 }
 
 async function audits(s: Session, filter: Filter, cursor: string | null): Promise<Page> {

@@ -6,7 +6,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LimitState } from '../../task/limiter.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type DedupHolder, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type DedupHolder, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { worthNoting } from '../limits.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
@@ -97,6 +97,10 @@ export class Session extends Ledger {
     Object.assign(row, { nonce: null })
   }
 
+  replace({ id }: HeldRow, { payload, headers, priority, weight }: Replacement): void {
+    this.send(this.q.replace, clean(payload), clean(headers), priority, weight, id)
+  }
+
   setPayload({ id }: HeldRow, payload: string): void {
     this.send(this.q.edit, clean(payload), id)
   }
@@ -129,6 +133,10 @@ export class Session extends Ledger {
       if (endsAt === null) this.add(this.q.dropDedups, queue, dedupKey, id)
       else this.add(this.q.endDedups, queue, dedupKey, id, endsAt)
     }
+  }
+
+  keepResult({ id, type }: Pick<HeldRow, 'id' | 'type'>, { outcome, result }: End, endsAt: number): void {
+    this.add(this.q.addResults, id, type, outcome, clean(result), this.now, endsAt)
   }
 
   mix(type: number): void {

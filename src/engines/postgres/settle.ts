@@ -1,8 +1,8 @@
 // Ends deliveries on PostgreSQL: acks in one fenced delete, all else decided on locked rows; and what follows from it.
 import type { Held, Verdict } from '../../engine/contract.js'
 import type { Outcome } from '../../task/lifecycle.js'
-import { acked, endDelivery, freed, gone } from '../endings.js'
-import type { HeldRow } from '../ledger.js'
+import { acked, endDelivery, freed, gone, keepEnd } from '../endings.js'
+import type { End, HeldRow } from '../ledger.js'
 import { cancelAsked, code, parseReceipt, type Receipt, stateOf } from '../receipt.js'
 import { taken } from './errors.js'
 import { moveOn } from './move.js'
@@ -16,7 +16,8 @@ export async function settle(s: Session, verdicts: readonly Verdict[]): Promise<
   const receipts = verdicts.map((verdict) => parseReceipt(verdict.receipt))
   // The common case: nothing but acks, each of another task, in one statement that reads nothing first.
   const ids = new Set(receipts.map((receipt) => receipt?.id))
-  if (verdicts.every((verdict) => verdict.do === 'ack') && ids.size === receipts.length) return ackAll(s, receipts)
+  if (verdicts.every((verdict) => verdict.do === 'ack') && ids.size === receipts.length)
+    return ackAll(s, receipts, verdicts)
   const rows = await lock(s, receipts)
   await s.know([...rows.values()])
   const outcomes = verdicts.map((verdict, i) => settleOne(s, verdict, receipts[i] ?? null, rows))
@@ -30,13 +31,17 @@ export async function settle(s: Session, verdicts: readonly Verdict[]): Promise<
 /** True when a delivery has ended and its task is still there. */
 const isEnded = (outcome: Outcome) => outcome === 'scheduled' || outcome === 'ready' || outcome === 'dead'
 
-async function ackAll(s: Session, receipts: readonly (Receipt | null)[]): Promise<Outcome[]> {
+async function ackAll(
+  s: Session,
+  receipts: readonly (Receipt | null)[],
+  verdicts: readonly Verdict[],
+): Promise<Outcome[]> {
   const known = receipts.filter((receipt) => receipt !== null)
   const columns = [known.map(({ id }) => id), known.map(({ fence }) => fence), known.map(({ nonce }) => nonce)]
   type Acked = Pick<HeldRow, 'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'> &
-    Pick<HeldRow, 'claimedAt' | 'moveTo'>
+    Pick<HeldRow, 'claimedAt' | 'moveTo' | 'flags'>
   const rows = new Map((await s.run<Acked>(s.q.ack, columns)).map((row) => [row.id, row]))
-  return receipts.map((receipt) => {
+  return receipts.map((receipt, i) => {
     const row = receipt && rows.get(receipt.id)
     if (!row) return stale(s, receipt)
     s.count('ack', row.type, stateOf(row), null)
@@ -45,13 +50,17 @@ async function ackAll(s: Session, receipts: readonly (Receipt | null)[]): Promis
     if (row.number > 1 || row.state !== code.leased) s.add(s.q.dropHistory, row.id)
     acked(s, row.queue, s.now - (row.claimedAt ?? s.now))
     freed(s, row)
+    keepEnd(s, row, endOf(verdicts[i] as Verdict))
     return 'done'
   })
 }
 
 /** Locks the rows of these receipts; runs again when somebody else holds one. */
-async function lock(s: Session, receipts: readonly (Receipt | null)[]): Promise<Rows> {
-  const ids = [...new Set(receipts.flatMap((receipt) => receipt?.id ?? []))]
+const lock = async (s: Session, receipts: readonly (Receipt | null)[]): Promise<Rows> =>
+  lockRows(s, [...new Set(receipts.flatMap((receipt) => receipt?.id ?? []))])
+
+/** Locks the rows of these tasks (ids, each once); runs the transaction again when somebody else holds one. */
+export async function lockRows(s: Session, ids: readonly number[]): Promise<Rows> {
   if (ids.length === 0) return new Map()
   const rows = await s.run<LockedRow>(s.foreign ? s.q.lockWaiting : s.q.lock, [ids])
   if (rows.length < ids.length && !s.foreign) {
@@ -74,11 +83,16 @@ function settleOne(s: Session, verdict: Verdict, receipt: Receipt | null, rows: 
     s.count('ack', row.type, stateOf(row), null)
     s.countBatch(row.batch, 'done')
     acked(s, row.queue, s.now - (row.claimedAt ?? s.now))
-    gone(s, row)
+    gone(s, row, endOf(verdict))
     return 'done'
   }
   return row.state === code.leased ? endDelivery(s, row, verdict) : stale(s, receipt)
 }
+
+const endOf = (verdict: Verdict): End => ({
+  outcome: 'done',
+  result: verdict.do === 'ack' ? (verdict.result ?? null) : null,
+})
 
 function stale(s: Session, receipt: Receipt | null): 'stale' {
   if (receipt && s.catalog.typeById(receipt.type)) s.figure(receipt.type, 'stale', 1)

@@ -11,13 +11,13 @@ export const putColumns = {
   ...{ id: 'bigint', queue: 'integer', type: 'integer', state: 'smallint', place: 'bigint', dueAt: 'bigint' },
   ...{ wakeAt: 'bigint', deadlineAt: 'bigint', spent: 'integer', releases: 'integer', deaths: 'integer' },
   ...{ nonce: 'bigint', worker: 'integer', slot: 'smallint', flags: 'smallint', dedupKey: 'text' },
-  ...{ moveTo: 'integer', progress: 'text' },
+  ...{ moveTo: 'integer', progress: 'text', batch: 'integer' },
 } as const
-const heldColumns = [...Object.keys(putColumns), ...['key', 'batch', 'number', 'fence', 'claimedAt', 'priority']]
+const heldColumns = [...Object.keys(putColumns), ...['key', 'number', 'fence', 'claimedAt', 'priority']]
 export const heldText = named(heldColumns, 'task.')
 const claimed = named(
   ['id', 'type', 'number', 'spent', 'fence', 'nonce', 'key', 'batch', 'deaths', 'enqueuedAt', 'dueAt', 'place'].concat(
-    ...['headers', 'payload', 'claimedAt'],
+    ...['headers', 'payload', 'claimedAt', 'flags'],
   ),
   'task.',
 )
@@ -114,7 +114,8 @@ const texts = {
     using unnest($1::bigint[], $2::bigint[], $3::bigint[]) as given(id, fence, nonce)
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
     returning task.id,
-      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt', 'moveTo'], 'task.')}`,
+      ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt', 'moveTo'], 'task.')},
+      ${named(['flags'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -143,7 +144,15 @@ const texts = {
     where history.task = given.task and history.number = given.number and outcome = 'expired'`,
   dropHistory: 'delete from piecework.history where task = any($1::bigint[])',
   edit: 'update piecework.task set payload = $1 where id = $2',
+  replace: 'update piecework.task set payload = $1, headers = $2, priority = $3, weight = $4 where id = $5',
   moveDead: 'update piecework.dead set type = $1 where task = $2',
+
+  addResults: `${insert('result', {
+    ...{ task: 'bigint', type: 'integer', outcome: 'text', result: 'text', endedAt: 'bigint', endsAt: 'bigint' },
+  })} on conflict (task) do update set type = excluded.type, outcome = excluded.outcome, result = excluded.result,
+    endedAt = excluded.endedAt, endsAt = excluded.endsAt`,
+  pruneResults: `delete from piecework.result where task in (
+    select task from piecework.result where endsAt <= $1 limit 10000 for update skip locked)`,
 
   dueTasks: `select ${heldText} from piecework.task task where state = 1 and wakeAt <= $1 order by wakeAt, id limit $2
     for update skip locked`,
@@ -221,20 +230,32 @@ const texts = {
     select queue, dedupKey from piecework.dedup where endsAt <= $1 limit 10000 for update skip locked)`,
 
   batchesByName: `select id, name, sealedAt as "sealedAt" from piecework.batch where name = any($1)`,
-  batchById: 'select name from piecework.batch where id = $1',
+  batchById: 'select name, followUp as "followUp" from piecework.batch where id = $1',
   // Not sealed and not forgotten until our commit; folding goes on, since it changes no key.
   keepBatches: 'select id from piecework.batch where id = any($1) and sealedAt is null order by id for key share',
-  batches: `select ${named(['id', 'name', 'createdAt', 'sealedAt', 'info'], 'batch.')},
-      ${batchColumns.map((c) => `batch.${c} + coalesce(moved.${c}, 0) as ${c}`).join(', ')},
-      greatest(batch.movedAt, moved.at) as "movedAt"
-    from piecework.batch batch left join (select batch, max(at) as at,
+  batches: `select ${named(['id', 'name', 'createdAt', 'sealedAt', 'finishedAt', 'info', 'followUp'], 'batch.')},
+      ${batchColumns.map((c) => `batch.${c} + coalesce(moved.${c}, 0) as ${c}`).join(', ')}
+    from piecework.batch batch left join (select batch,
       ${batchColumns.map((c) => `sum(${c})::bigint as ${c}`).join(', ')} from piecework.progress group by batch) moved
       on moved.batch = batch.id
     where ($1::text is null or batch.name = $1) and batch.id > $2 order by batch.id limit $3`,
   addBatches: `insert into piecework.batch (name, createdAt) select name, $2 from unnest($1::text[]) as given(name)
     order by name on conflict do nothing`,
   // Waits for enqueues under way into the batch, which must be counted before it can be said to be finished.
-  lockBatch: 'select id, info from piecework.batch where name = $1 for update',
+  lockBatch: 'select id, info, sealedAt as "sealedAt" from piecework.batch where name = $1 for update',
+  // Lets enqueues go on; two that say what follows, or one and the end of the batch, come one after the other.
+  holdBatch: 'select id, info, sealedAt as "sealedAt" from piecework.batch where name = $1 for no key update',
+  // In one snapshot; no task can join a sealed batch, so that what is over here stays over.
+  overBatches: `select id from piecework.batch batch where sealedAt is not null and finishedAt is null
+    and total - done - dead - cancelled = (select coalesce(sum(coalesce(done, 0) + coalesce(dead, 0)
+      + coalesce(cancelled, 0) - coalesce(total, 0)), 0) from piecework.progress where progress.batch = batch.id)
+    order by id limit 100`,
+  // Waits for nobody: another sweep may be at it, and whoever folds waits for us.
+  finishBatch: `update piecework.batch batch set finishedAt = greatest(sealedAt, movedAt,
+      (select max(at) from piecework.progress where progress.batch = batch.id))
+    where id = (select id from piecework.batch where id = $1 and finishedAt is null for no key update skip locked)
+    returning followUp as "followUp"`,
+  setFollowUp: 'update piecework.batch set followUp = $1 where id = $2',
   setBatch: 'update piecework.batch set sealedAt = $1, info = $2 where id = $3',
   forgetBatch: `with members as (delete from piecework.member where batch = $1)
     delete from piecework.batch where id = $1`,
@@ -328,7 +349,9 @@ const texts = {
       (select min(nextAt) from piecework.schedule where nextAt is not null) as slot,
       exists (select from piecework.tally) or exists (select from piecework.progress) as deltas,
       exists (select from piecework.lane) as lanes,
+      exists (select from piecework.batch where sealedAt is not null and finishedAt is null) as unfinished,
       (select min(endsAt) from piecework.answer) as answers, (select min(endsAt) from piecework.dedup) as dedups,
+      (select min(endsAt) from piecework.result) as results,
       (select count(*) from piecework.worker) as workers,
       array(select id from piecework.worker where proof is not null order by id) as ids,
       array(select proof from piecework.worker where proof is not null order by id) as proofs,

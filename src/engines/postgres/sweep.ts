@@ -2,6 +2,7 @@
 import type { Swept } from '../../engine/contract.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
+import { follow } from './enqueue.js'
 import { moveOn } from './move.js'
 import type { Session } from './session.js'
 
@@ -24,6 +25,7 @@ export async function sweepLate(s: Session, max: number): Promise<void> {
   for (const row of await s.run<HeldRow>(s.q.pastDeadline, [s.now, max])) passDeadline(s, row)
   s.send(s.q.pruneDedup, s.now)
   s.send(s.q.pruneAnswers, s.now)
+  s.send(s.q.pruneResults, s.now)
   await s.flush()
 }
 
@@ -57,6 +59,19 @@ export async function fold(s: Session, max: number, lockClass: number): Promise<
   const [tally] = await s.run<{ n: number }>(s.q.foldTally, [max])
   const [progress] = await s.run<{ n: number }>(s.q.foldProgress, [max])
   return Number(tally?.n ?? 0) + Number(progress?.n ?? 0)
+}
+
+/** Marks the batches that are over as finished, each with its follow-up; answers how many. */
+export async function finishBatches(s: Session): Promise<number> {
+  const over = await s.run<{ id: number }>(s.q.overBatches)
+  for (const { id } of over) await finishBatch(s, id)
+  return over.length
+}
+
+/** Exactly once: whoever marks the batch enqueues what follows it, in the same commit. */
+async function finishBatch(s: Session, id: number): Promise<void> {
+  const [row] = await s.run<{ followUp: string | null }>(s.q.finishBatch, [id])
+  if (row?.followUp != null) await follow(s, id, row.followUp)
 }
 
 interface Instants {

@@ -8,7 +8,7 @@ import type { Liveness, Look } from './liveness.js'
 import { fireDue, type Unnamed } from './schedules.js'
 import type { Session } from './session.js'
 import type { Statements } from './statements.js'
-import { type Done, fold, instants, nothingDone, sweepDead, sweepLate, until } from './sweep.js'
+import { type Done, finishBatches, fold, instants, nothingDone, sweepDead, sweepLate, until } from './sweep.js'
 import { again, type Turn } from './turn.js'
 
 interface Watched extends Look {
@@ -21,8 +21,11 @@ interface Watched extends Look {
   slot: number | null
   deltas: boolean
   lanes: boolean
+  /** A sealed batch has not finished yet. */
+  unfinished: boolean
   answers: number | null
   dedups: number | null
+  results: number | null
   workers: number
 }
 
@@ -53,8 +56,9 @@ export class Sweeper {
       dead.againMs === null ? nextMs : Math.min(nextMs ?? dead.againMs, dead.againMs)
     const now = Math.floor(seen.nowUs / 1000)
     const next = until(now, [seen.due, seen.ending, seen.deadline, seen.slot])
-    const prunable = until(now, [seen.answers, seen.dedups]) === 0
+    const prunable = until(now, [seen.answers, seen.dedups, seen.results]) === 0
     const restarted = seen.started !== seen.startedAt
+    if (seen.unfinished) await this.finish()
     const busy = dead.ids.length > 0 || next === 0 || prunable || seen.lanes || restarted
     if (!busy && !seen.deltas) return { ...nothingDone, nextMs: soon(next) }
     const done = busy ? await this.end(max, seen, dead.ids) : { ...nothingDone, nextMs: next }
@@ -132,6 +136,11 @@ export class Sweeper {
       const lanes = await link.run<{ queue: number; key: string }>(q.laneNotes, [max])
       return lanes.length === 0 ? 0 : (await turn.promote(link, lanes)).size
     })
+  }
+
+  /** Ends the batches that have nothing open: each settle appends its figures, so none knows to be the last. */
+  private finish(): Promise<number> {
+    return this.ports.turn.run({ work: finishBatches })
   }
 
   private fold(max: number): Promise<number> {

@@ -55,6 +55,11 @@ export class Catalog extends Names {
     return this.keepType({ id, queue, name, pausedAt: null, mixed: 0 })
   }
 
+  /** Here it is made at the first death: no other connection can be writing. */
+  protected override typeThere(queue: number, name: string): number {
+    return this.ensureType(queue, name).id
+  }
+
   setType(row: TypeRow): void {
     this.q.setType.run(row.pausedAt, row.id)
     this.changed = true

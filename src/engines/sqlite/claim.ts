@@ -2,7 +2,7 @@
 import type { Blocker, ClaimAsk, Claimed, Want } from '../../engine/contract.js'
 import { answerKeepMs } from '../../task/limits.js'
 import { figureAt } from '../ledger.js'
-import { receiptText } from '../receipt.js'
+import { keepsResult, receiptText } from '../receipt.js'
 import { allowance, charge } from './limits.js'
 import type { ClaimedRow } from './rows.js'
 import type { Session } from './session.js'
@@ -88,7 +88,7 @@ function claimWant(s: Session, ask: ClaimAsk, want: Want, { deliveries, blockedB
   const worker = workerId(s, ask.worker)
   s.q.lease.run(s.now + leaseMs, s.nowUs, nonce, worker, s.now, JSON.stringify(rows.map((row) => row[0])))
   for (const row of rows) {
-    const [id, type, earlier, spent, lastFence, key, batch, deaths, enqueuedAt, dueAt, headers, payload] = row
+    const [id, type, earlier, spent, lastFence, key, batch, deaths, enqueuedAt, dueAt, flags, headers, payload] = row
     const fence = Math.max(lastFence + 1, s.nowUs)
     s.count('claim', type, 'ready', 'leased')
     s.claimed = true
@@ -111,6 +111,7 @@ function claimWant(s: Session, ask: ClaimAsk, want: Want, { deliveries, blockedB
       limited: room?.limited ?? false,
       payload,
       headers,
+      keepsResult: policy.resultKeepMs > 0 || (flags & keepsResult) > 0,
     })
   }
   return null

@@ -1,17 +1,22 @@
 // Makes, changes and removes named things: queues with their policy layers, batches, tokens; each with its audit row.
-import type { Kind, Patch } from '../../engine/contract.js'
+import type { Kind, NewTask, Patch } from '../../engine/contract.js'
 import type { BatchRecord, QueueRecord, RouteRecord, TokenRecord } from '../../task/records.js'
+import { followUpOf, nextFollowUp, waitsForItself } from '../followup.js'
 import { refuseUnknownLimits } from '../limits.js'
 import {
   type BatchWhole,
   batchRecord,
+  batchSealed,
   batchUnknown,
   cannotConfigure,
   changesOrder,
+  deadToOf,
   patchedBatch,
   patchedQueue,
   queueRecord,
+  refuseDeadTo,
   refuseReorder,
+  refuseResealing,
   typeNamed,
 } from '../named.js'
 import type { TypeRow } from '../names.js'
@@ -37,6 +42,9 @@ export function configure(s: Session, kind: Kind, name: string, patch: Patch | n
 function configureQueue(s: Session, name: string, patch: Patch, actor: string): QueueRecord {
   const before = s.catalog.ensureQueue(name, s.now)
   const { row, difference } = patchedQueue(before, patch, s.now)
+  refuseDeadTo(s.catalog, row)
+  const target = deadToOf(patch)
+  if (target !== null) s.catalog.ensureQueue(target, s.now)
   if (changesOrder(before, row)) refuseReorder(before, row, patch, s.q.keyedOf.get(row.id) !== undefined)
   if (difference !== null) {
     s.catalog.setQueue(row)
@@ -82,19 +90,54 @@ function configureRoute(s: Session, text: string, patch: Patch | null, actor: st
   return routeRecord(s.catalog, here, there)
 }
 
-/** A sealed batch takes no more tasks. */
+/** A sealed batch takes no more tasks; one that is sealed with nothing open finishes with that. */
 function configureBatch(s: Session, name: string, patch: Patch, actor: string): BatchRecord {
-  if (s.q.batchByName.get(name) === undefined) s.q.addBatch.run(name, s.now)
-  const row = s.q.batchWhole.get(name) as BatchWhole
+  const row = batchNamed(s, name)
+  refuseResealing(row, patch)
+  if (patch.followUp !== undefined) setFollowUp(s, row, patch.followUp as NewTask, actor)
   const { info, sealedAt, sealed } = patchedBatch(row, patch, s.now)
   s.q.setBatch.run(sealedAt, info, row.id)
   if (sealed) audit(s, actor, 'seal batch', name, {})
+  s.countBatch(row.id, 'total', 0)
+  s.flushBatches()
   return batchRecord(s.q.batchWhole.get(name) as BatchWhole, s.wallShift)
 }
+
+/** The batch of this name, made if need be. */
+function batchNamed(s: Session, name: string): BatchWhole {
+  // What earlier calls of this transaction counted is to be seen in it.
+  s.flushBatches()
+  if (s.q.batchByName.get(name) === undefined) s.q.addBatch.run(name, s.now)
+  return s.q.batchWhole.get(name) as BatchWhole
+}
+
+function setFollowUp(s: Session, row: BatchWhole, task: NewTask, actor: string): void {
+  const before = followUpOf(row.followUp)?.place ?? null
+  const outer = task.batch === undefined ? null : batchNamed(s, task.batch)
+  const next = nextFollowUp(row, task, outer?.id ?? null)
+  if (next === null) return
+  if (outer !== null && outer.id !== before) {
+    if (outer.sealedAt !== null) throw batchSealed(outer.name)
+    for (let at: number | null = outer.id; at !== null; at = placeOf(s, at)) {
+      if (at === row.id) throw waitsForItself(row.name, outer.name)
+    }
+    s.countBatch(outer.id, 'total')
+  }
+  if (before !== null && before !== next.place) s.countBatch(before, 'cancelled')
+  s.q.setFollowUp.run(JSON.stringify(next), row.id)
+  audit(s, actor, 'follow batch', row.name, { queue: task.queue, type: task.type ?? task.queue })
+}
+
+/** The batch in which what follows this one has its place. */
+const placeOf = (s: Session, batch: number): number | null =>
+  followUpOf((s.q.batchById.get(batch) as { followUp: string | null } | undefined)?.followUp)?.place ?? null
 
 function forgetBatch(s: Session, name: string, actor: string): Patch {
   const row = s.q.batchWhole.get(name) as BatchWhole | undefined
   if (!row) throw batchUnknown(name)
+  // What would have followed never comes: its place is free.
+  const place = row.finishedAt === null ? followUpOf(row.followUp)?.place : null
+  if (place != null) s.countBatch(place, 'cancelled')
   s.q.forgetMembers.run(row.id)
   s.q.leaveBatch.run(row.id)
   s.q.forgetBatch.run(row.id)

@@ -3,9 +3,12 @@
 import type { Enqueued, NewTask } from '../../engine/contract.js'
 import type { State } from '../../task/lifecycle.js'
 import { arrivalOf } from '../arrival.js'
+import { revise, revises } from '../duplicate.js'
+import { type FollowUp, followUpOf } from '../followup.js'
+import type { HeldRow } from '../ledger.js'
 import { batchSealed } from '../named.js'
 import type { TypeRow } from '../names.js'
-import { code, dropsAtDeadline, stateOf } from '../receipt.js'
+import { code, flagsOf, stateOf } from '../receipt.js'
 import type { Session } from './session.js'
 import { wallShiftNow } from './wall.js'
 
@@ -13,6 +16,7 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
   const answers: Enqueued[] = []
   const batches = new Map<string, number>()
   const keyed: { id: number; answer: Enqueued }[] = []
+  const revised = new Set<string>()
   const first = s.ids(tasks.length)
   for (let i = 0; i < tasks.length; i++) {
     const task = tasks[i] as NewTask
@@ -22,6 +26,10 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const landing = s.catalog.landing(queue.id, task.type ?? task.queue)
     const known = existing(s, task, { queue: landing?.queue ?? queue.id, left: landing && queue.id }, batch, id)
     if (known !== null) {
+      if (revises(task)) {
+        reviseOne(s, known, task)
+        revised.add(String(known))
+      }
       const answer: Enqueued = { id: String(known), state: stateNow(s, known), duplicate: true }
       answers.push(answer)
       // Perhaps of this very call, and about to leave `waiting` with it.
@@ -43,7 +51,31 @@ export function enqueue(s: Session, tasks: readonly NewTask[]): Enqueued[] {
     const promoted = s.promoteLanes()
     for (const { id, answer } of keyed) if (promoted.has(id)) answer.state = 'ready'
   }
+  // A task of this very call may have been delayed by a later one.
+  for (const answer of answers) if (revised.has(answer.id)) answer.state = stateNow(s, Number(answer.id))
   return answers
+}
+
+function reviseOne(s: Session, id: number, task: NewTask): void {
+  const row = s.q.taskById.get(id) as HeldRow | undefined
+  if (row) revise(s, row, task, task.dueAt === undefined ? 0 : wallShiftNow(s))
+}
+
+/** Enqueues what follows a batch (number) that has just finished; where it has a place, it is counted already. */
+export function follow(s: Session, batch: number, text: string): void {
+  const followUp = followUpOf(text) as FollowUp
+  const { task, place } = followUp
+  const id = s.ids(1)
+  const queue = s.catalog.ensureQueue(task.queue, s.now)
+  const name = task.type ?? task.queue
+  const type = s.catalog.landing(queue.id, name) ?? s.catalog.ensureType(queue.id, name)
+  // A batch that was forgotten meanwhile has no place to take.
+  const known = place !== null && s.q.batchById.get(place) !== undefined
+  const state = insert(s, task, id, type, known ? place : null)
+  s.count('enqueue', type.id, null, state)
+  if (state === 'waiting') s.touchLane(type.queue, task.key ?? null)
+  s.promoteLanes()
+  s.q.setFollowUp.run(JSON.stringify({ ...followUp, id: String(id) }), batch)
 }
 
 function insert(s: Session, task: NewTask, id: number, type: TypeRow, batch: number | null): State {
@@ -66,7 +98,7 @@ function insert(s: Session, task: NewTask, id: number, type: TypeRow, batch: num
     from.priority,
     batch,
     task.dedupKey ?? null,
-    task.onDeadline === 'drop' ? dropsAtDeadline : 0,
+    flagsOf(task),
     s.now,
     task.headers ?? null,
     task.payload,

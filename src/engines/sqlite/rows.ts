@@ -4,7 +4,7 @@ import type { HeldRow } from '../ledger.js'
 /** What the ack statement answers: no more than ending a task needs, since each column costs. */
 export type AckedRow = Pick<
   HeldRow,
-  'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt' | 'moveTo'
+  'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey' | 'claimedAt' | 'moveTo' | 'flags'
 >
 
 /** What a claim reads of a task before it leases it: `claimedColumns` in their order. */
@@ -19,6 +19,7 @@ export type ClaimedRow = [
   deaths: number,
   enqueuedAt: number,
   dueAt: number,
+  flags: number,
   headers: string | null,
   payload: string,
 ]

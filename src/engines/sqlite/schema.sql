@@ -127,7 +127,7 @@ create table piecework_batch (
   retries integer not null default 0,
   returned integer not null default 0,
   info text not null default '{}'
-, followUp text) strict;
+, forwarded integer not null default 0, followUp text) strict;
 
 create table piecework_member (
   batch integer not null,

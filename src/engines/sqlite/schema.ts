@@ -242,7 +242,11 @@ create table piecework_result (
 ) strict;
 create index piecework_result_ends on piecework_result (endsAt);
 
-alter table piecework_batch add column followUp text; -- JSON: the task enqueued by the commit that ends the batch
+alter table piecework_batch add column forwarded integer not null default 0;
+alter table piecework_batch add column followUp text; -- JSON: what the commit that finishes it enqueues; followup.ts
+-- Finished is sealed with nothing open, once for ever; before, it was said of every batch with nothing open.
+update piecework_batch set finishedAt = case when sealedAt is not null and total = done + dead + cancelled
+  then coalesce(finishedAt, sealedAt) end;
 `,
   },
 ]

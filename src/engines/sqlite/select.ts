@@ -14,6 +14,8 @@ import {
   paged,
   pageOf,
   proofOf,
+  type ResultRow,
+  resultRecord,
   type Shown,
   type TaskRow,
   taskRecord,
@@ -30,6 +32,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
   switch (kind) {
     case 'task':
       return tasks(s, filter, cursor)
+    case 'result':
+      return results(s, filter)
     case 'history':
       return histories(s, filter)
     case 'queue':
@@ -135,6 +139,17 @@ function batches(s: Session, filter: Filter, cursor: string | null): Page {
     .prepare('select * from piecework_batch where id > ? and (? is null or name = ?) order by id limit ?')
     .all(after, filter.name ?? null, filter.name ?? null, limit + 1) as BatchWhole[]
   return paged(rows, limit, (row) => batchRecord(row, s.wallShift))
+}
+
+function results(s: Session, filter: Filter): Page {
+  const rows = s.db
+    .prepare(
+      `select result.*, queue.name as queue, type.name as type from piecework_result result
+       join piecework_type type on type.id = result.type join piecework_queue queue on queue.id = type.queue
+       where result.task in (select value from json_each(?)) and endsAt > ? order by task`,
+    )
+    .all(JSON.stringify((filter.ids ?? []).map(parseId)), s.now) as ResultRow[]
+  return whole(rows.map((row) => resultRecord(row, s.wallShift)))
 }
 
 function audits(s: Session, filter: Filter, cursor: string | null): Page {

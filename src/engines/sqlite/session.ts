@@ -7,9 +7,10 @@ import { PieceworkError } from '../../ground/errors.js'
 import type { LifeEvent, State } from '../../task/lifecycle.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
-import { type Changes, type DedupHolder, type HeldRow, Ledger } from '../ledger.js'
+import { type Changes, type DedupHolder, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
 import { code } from '../receipt.js'
 import { Catalog } from './catalog.js'
+import { follow } from './enqueue.js'
 import { LimitStates, takeIn } from './limits.js'
 import { format } from './schema.js'
 import { prepareAll, type Statements } from './statements.js'
@@ -198,6 +199,10 @@ export class Session extends Ledger {
     if (state === code.dead) this.q.dropDead.run(id)
   }
 
+  replace({ id }: HeldRow, { payload, headers, priority, weight }: Replacement): void {
+    this.q.replace.run(payload, headers, priority, weight, id)
+  }
+
   setPayload({ id }: HeldRow, payload: string): void {
     this.q.edit.run(payload, id)
   }
@@ -231,6 +236,10 @@ export class Session extends Ledger {
       if (endsAt === null) this.q.dropDedup.run(queue, dedupKey, id)
       else this.q.endDedup.run(endsAt, queue, dedupKey, id)
     }
+  }
+
+  keepResult({ id, type }: Pick<HeldRow, 'id' | 'type'>, { outcome, result }: End, endsAt: number): void {
+    this.q.addResult.run(id, type, outcome, result, this.now, endsAt)
   }
 
   mix(type: number): void {
@@ -275,14 +284,20 @@ export class Session extends Ledger {
   }
 
   private flushFigures(): void {
+    this.flushBatches()
     this.takeNotes()
     this.limits.write()
     for (const [type, deltas] of this.tally) this.q.count.run(...deltas, type)
     this.tally.clear()
+  }
+
+  /** Writes what batches count; one that this finishes gets its follow-up, which may be in another batch. */
+  flushBatches(): void {
     for (const [batch, deltas] of this.batches) {
+      this.batches.delete(batch)
       this.q.countBatch.run(...deltas, batch)
-      this.q.finishBatch.run(this.now, batch)
+      const ended = this.q.finishBatch.get(this.now, batch) as { followUp: string | null } | undefined
+      if (ended?.followUp != null) follow(this, batch, ended.followUp)
     }
-    this.batches.clear()
   }
 }

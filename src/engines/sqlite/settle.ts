@@ -1,8 +1,8 @@
 // Ends deliveries: the common ack in one statement, everything else fenced by its receipt and decided as everywhere.
 import type { Held, Verdict } from '../../engine/contract.js'
 import type { Outcome } from '../../task/lifecycle.js'
-import { acked, endDelivery, freed } from '../endings.js'
-import type { HeldRow } from '../ledger.js'
+import { acked, endDelivery, freed, keepEnd } from '../endings.js'
+import type { End, HeldRow } from '../ledger.js'
 import { cancelAsked, code, parseReceipt, type Receipt, stateOf } from '../receipt.js'
 import { moveOn } from './move.js'
 import type { AckedRow } from './rows.js'
@@ -17,7 +17,7 @@ export function settle(s: Session, verdicts: readonly Verdict[]): Outcome[] {
 function settleOne(s: Session, verdict: Verdict): Outcome {
   const receipt = parseReceipt(verdict.receipt)
   if (!receipt) return 'stale'
-  if (verdict.do === 'ack') return ack(s, receipt)
+  if (verdict.do === 'ack') return ack(s, receipt, verdict.result ?? null)
   const row = s.q.held.get(receipt.id, receipt.fence, receipt.nonce) as HeldRow | undefined
   if (!row) return stale(s, receipt)
   const outcome = endDelivery(s, row, verdict)
@@ -25,12 +25,13 @@ function settleOne(s: Session, verdict: Verdict): Outcome {
   return outcome
 }
 
-function ack(s: Session, receipt: Receipt): Outcome {
+function ack(s: Session, receipt: Receipt, result: string | null): Outcome {
   const { id, fence, nonce, type } = receipt
-  const queue = s.catalog.typeById(type)?.queue ?? 0
-  const limited = s.catalog.limitsOf(queue).length > 0
+  const end: End = { outcome: 'done', result }
+  const limited = s.catalog.limitsOf(queueOf(s, type)).length > 0
   if (!limited && s.q.ackPlain.run(id, fence, nonce, type).changes > 0) {
     s.count('ack', type, 'leased', null)
+    keepEnd(s, { id, type, queue: queueOf(s, type), flags: 0 }, end)
     return 'done'
   }
   const row = s.q.acked.get(id, fence, nonce) as AckedRow | undefined
@@ -40,10 +41,14 @@ function ack(s: Session, receipt: Receipt): Outcome {
   s.countBatch(row.batch, 'done')
   // A first delivery acked under its lease has no history to remove.
   if (row.number > 1 || row.state !== code.leased) s.q.dropHistory.run(id)
-  if (limited) acked(s, queue, s.now - (row.claimedAt ?? s.now))
-  freed(s, { ...row, id, queue: s.catalog.typeById(row.type)?.queue ?? 0 })
+  if (limited) acked(s, queueOf(s, type), s.now - (row.claimedAt ?? s.now))
+  const ended = { ...row, id, queue: queueOf(s, row.type) }
+  freed(s, ended)
+  keepEnd(s, ended, end)
   return 'done'
 }
+
+const queueOf = (s: Session, type: number): number => s.catalog.typeById(type)?.queue ?? 0
 
 function stale(s: Session, receipt: Receipt): 'stale' {
   if (s.catalog.typeById(receipt.type)) s.figure(receipt.type, 'stale', 1)

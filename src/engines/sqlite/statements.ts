@@ -48,8 +48,8 @@ export const sql = {
     fence = max(fence + 1, ?), nonce = ?, worker = ?, claimedAt = ? where id in (select value from json_each(?))`,
   // The common case, where nothing hangs on the task but its row: half of what `delete … returning` costs (0002).
   ackPlain: `delete from piecework_task where id = ? and fence = ? and nonce = ? and type = ? and state = 4
-    and number = 1 and key is null and batch is null and dedupKey is null`,
-  acked: `select type, state, number, key, batch, moveTo, dedupKey, claimedAt from piecework_task
+    and number = 1 and key is null and batch is null and dedupKey is null and flags & 8 = 0`,
+  acked: `select type, state, number, key, batch, moveTo, dedupKey, flags, claimedAt from piecework_task
     where id = ? and fence = ? and nonce = ?`,
   held: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ? and state = 4`,
   holding: `select ${held} from piecework_task where id = ? and fence = ? and nonce = ?`,
@@ -63,6 +63,10 @@ export const sql = {
     values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   dropLapse: `delete from piecework_history where task = ? and number = ? and outcome = 'expired'`,
   dropHistory: 'delete from piecework_history where task = ?',
+
+  addResult: `insert or replace into piecework_result (task, type, outcome, result, endedAt, endsAt)
+    values (?, ?, ?, ?, ?, ?)`,
+  pruneResults: 'delete from piecework_result where endsAt <= ?',
 
   dueTasks: `select ${held} from piecework_task indexed by piecework_task_scheduled
     where state = 1 and wakeAt <= ? order by wakeAt, id limit ?`,
@@ -101,6 +105,8 @@ export const sql = {
   firstWaiting: `select min(dueAt) as at from piecework_task indexed by piecework_task_waiting
     where queue = ? and key = ? and state = 2`,
   edit: 'update piecework_task set payload = ? where id = ?',
+  replace: 'update piecework_task set payload = ?, headers = ?, priority = ?, weight = ? where id = ?',
+  taskById: `select ${held} from piecework_task where id = ?`,
   moveDead: 'update piecework_dead set type = ? where task = ?',
 
   takeDedup: 'insert into piecework_dedup (queue, dedupKey, task) values (?, ?, ?) on conflict do nothing',
@@ -111,14 +117,16 @@ export const sql = {
   pruneDedup: 'delete from piecework_dedup where endsAt is not null and endsAt <= ?',
 
   batchByName: 'select id, name, sealedAt from piecework_batch where name = ?',
-  batchById: 'select name from piecework_batch where id = ?',
+  batchById: 'select name, followUp from piecework_batch where id = ?',
   batchWhole: 'select * from piecework_batch where name = ?',
   addBatch: 'insert into piecework_batch (name, createdAt) values (?, ?)',
   setBatch: 'update piecework_batch set sealedAt = ?, info = ? where id = ?',
   countBatch: `update piecework_batch set total = total + ?, done = done + ?, dead = dead + ?,
-    cancelled = cancelled + ?, retries = retries + ?, returned = returned + ? where id = ?`,
-  finishBatch: `update piecework_batch
-    set finishedAt = case when total = done + dead + cancelled then coalesce(finishedAt, ?) end where id = ?`,
+    cancelled = cancelled + ?, retries = retries + ?, returned = returned + ?, forwarded = forwarded + ? where id = ?`,
+  finishBatch: `update piecework_batch set finishedAt = ? where id = ? and finishedAt is null and sealedAt is not null
+    and total = done + dead + cancelled returning followUp`,
+  setFollowUp: 'update piecework_batch set followUp = ? where id = ?',
+  followUps: 'select followUp from piecework_batch where finishedAt is null and followUp is not null',
   forgetBatch: 'delete from piecework_batch where id = ?',
   forgetMembers: 'delete from piecework_member where batch = ?',
   leaveBatch: 'update piecework_task set batch = null where batch = ?',
@@ -156,7 +164,8 @@ export const sql = {
   answerOf: 'select answer from piecework_answer where request = ? and endsAt > ?',
   addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',
   prunable: `select 1 from piecework_answer where endsAt <= ? union all
-    select 1 from piecework_dedup where endsAt is not null and endsAt <= ? limit 1`,
+    select 1 from piecework_dedup where endsAt is not null and endsAt <= ? union all
+    select 1 from piecework_result where endsAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
   limits: 'select id, name, queue, settings from piecework_limit order by name, id',
   addLimit: "insert into piecework_limit (name, queue, settings, state) values (?, ?, ?, '{}')",
@@ -173,8 +182,8 @@ export const sql = {
   addAudit: 'insert into piecework_audit (at, actor, action, subject, details) values (?, ?, ?, ?, ?)',
 } as const
 
-/** What a claim reads of a task, in this order: rows come as arrays, objects of 12 fields cost twice as much. */
-const claimedColumns = 'id, type, number, spent, fence, key, batch, deaths, enqueuedAt, dueAt, headers, payload'
+/** What a claim reads of a task, in this order: rows come as arrays, objects of 13 fields cost twice as much. */
+const claimedColumns = 'id, type, number, spent, fence, key, batch, deaths, enqueuedAt, dueAt, flags, headers, payload'
 
 /** The tasks to claim, of one or several types: one index walk a type, merged by place. */
 export function headsSql(types: number): string {

@@ -34,6 +34,7 @@ export function sweep(s: Session, max: number, { dead, crash, slots, full }: Cir
   const promotedLate = s.promoteLanes().size
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
+  s.q.pruneResults.run(s.now)
   s.q.pruneWorkers.run(s.now - silentMs)
   const end = nextLate(s)
   const deadlineMs = end.at === null ? null : Math.max(0, end.at - s.now)
@@ -109,6 +110,6 @@ export function outlook(s: Session, full: boolean): Outlook {
   const [due, end] = [s.q.nextDue, s.q.nextEnd].map((q) => (q.get() as { at: number | null }).at)
   const instants = [due, end, late.at].map((at) => (at == null ? null : at - s.now))
   const nextMs = soonest([...instants, slotMs])
-  const quiet = (nextMs === null || nextMs > 0) && !s.slept && s.q.prunable.get(s.now, s.now) === undefined
+  const quiet = (nextMs === null || nextMs > 0) && !s.slept && s.q.prunable.get(s.now, s.now, s.now) === undefined
   return { quiet, nextMs, slots: slotMs === 0 }
 }

@@ -34,7 +34,10 @@ const newTask = v.strictObject({
   ...{ key: v.optional(named), weight: v.optional(s.whole(1, 1_000_000)), dedupKey: v.optional(named) },
   ...{ onDuplicate: v.optional(v.picklist(['keep', 'replace', 'delay'])), batch: v.optional(named) },
   identity: v.optional(text),
+  keepsResult: v.optional(v.boolean()),
 })
+/** Enqueued exactly once by the engine: nothing that may already stand for it. */
+const followUp = v.omit(newTask, ['dedupKey', 'onDuplicate', 'identity'])
 const want = v.strictObject({
   ...{ queue: named, types: v.nullable(v.array(named)), max: s.whole(0, 10_000), perKey: v.optional(whole) },
 })
@@ -66,7 +69,8 @@ const patch = v.nullable(
     ...{ code: v.optional(v.record(text, v.unknown())), operator: mayBeRecord(), unset: v.optional(v.array(text)) },
     ...{
       paused: v.optional(v.boolean()),
-      sealed: v.optional(v.boolean()),
+      sealed: v.optional(v.literal(true)),
+      followUp: v.optional(followUp),
       info: v.optional(v.record(text, v.unknown())),
     },
   }),
@@ -83,6 +87,7 @@ const kinds = [
   'token',
   'type',
   'task',
+  'result',
   'history',
   'worker',
   'audit',
@@ -114,7 +119,7 @@ const selectScopes: Partial<Record<Kind, readonly Scope[]>> = {
   ...{ queue: readers, batch: readers, schedule: ['produce', 'operate'], audit: ['admin'], token: ['admin'] },
 }
 /** Rows of the other kinds belong to no queue that a glob could cover, or to several. */
-const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'schedule', 'route']
+const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'result', 'schedule', 'route']
 
 async function enqueue(call: Call, { requestId, tasks }: { requestId: string | null; tasks: NewTask[] }) {
   need(call, ['produce'], new Set(tasks.map(({ queue }) => queue)))
@@ -146,6 +151,8 @@ async function configure(call: Call, body: { kind: Kind; name: string; patch: Pa
   const { kind, name, patch } = body
   const byCode = kind === 'queue' && patch !== null && Object.keys(patch).every((field) => field === 'code')
   const producing = (kind === 'batch' || kind === 'schedule') && patch !== null
+  const following = kind === 'batch' ? (patch?.followUp as NewTask | undefined) : undefined
+  if (following !== undefined) need(call, ['produce'], [following.queue])
   if (kind === 'token' && patch !== null) checked(token, patch, 'The token')
   if (kind === 'route' && patch !== null) need(call, ['operate'], [String(patch.to)])
   if (kind === 'schedule' && patch !== null) checked(scheduleTask, patch.task, 'The task')
@@ -176,6 +183,7 @@ function open({ who }: Call, kind: Kind, row: Record<string, unknown>): Record<s
   if (kind === 'token') return { ...row, hash: '' }
   if (who.may('read-payload')) return row
   if (kind === 'schedule') return { ...row, task: { ...(row.task as object), payload: 'null', headers: undefined } }
+  if (kind === 'result') return { ...row, result: null }
   if (kind !== 'task') return row
   return { ...row, payload: '', headers: null, progress: null }
 }

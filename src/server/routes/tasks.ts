@@ -5,6 +5,7 @@ import { PieceworkError } from '../../ground/errors.js'
 import { amendAll } from '../../queue/amend.js'
 import { enqueueAll } from '../../queue/bulk.js'
 import { type TaskOptions, taskOf } from '../../queue/options.js'
+import { readEnd } from '../../queue/results.js'
 import { filterFor } from '../../queue/tasks.js'
 import { states } from '../../task/lifecycle.js'
 import { bulkTasksMax, payloadDepthMax } from '../../task/limits.js'
@@ -14,9 +15,9 @@ import { bodyLines } from '../body.js'
 import { checked, s } from '../check.js'
 import { rawElements, rawMembers } from '../raw.js'
 import type { Call, Reply, Route } from '../route.js'
-import { instantOf, pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
+import { doneShape, doneText, instantOf, pageOf, pageQuery, pageText, stateOf, taskShape, taskText } from '../shapes.js'
 
-const taskBody = v.strictObject({
+export const taskBody = v.strictObject({
   payload: v.unknown(),
   type: v.optional(s.name),
   key: v.optional(s.name),
@@ -36,7 +37,7 @@ const counts = v.strictObject({ enqueued: v.number(), duplicates: v.number() })
 const readers = ['produce', 'work', 'operate'] as const
 
 /** The engine's task; the payload is the text that was sent. */
-function taskFor(queue: string, { payload: _, dueAt, ...options }: TaskBody, text: string): NewTask {
+export function taskFor(queue: string, { payload: _, dueAt, ...options }: TaskBody, text: string): NewTask {
   const payload = checkPayloadBounds(rawMembers(text).get('payload') ?? 'null')
   return taskOf(queue, payload, { ...options, dueAt: instantOf(dueAt) } as TaskOptions)
 }
@@ -99,6 +100,10 @@ async function list({ broker, params, query, who }: Call): Promise<Reply> {
 async function look({ broker, params, who }: Call): Promise<Reply> {
   const { q, id } = params as { q: string; id: string }
   const row = (await broker.engine.select('task', { ids: [id] }, null)).items[0] as TaskRecord | undefined
+  if (row === undefined) {
+    const end = await readEnd(broker.as(who), id)
+    if (end?.outcome === 'done' && end.queue === q) return { text: doneText(end, who) }
+  }
   if (row === undefined || row.queue !== q) {
     throw new PieceworkError('PW_TASK_GONE', `There is no task ${id} in queue ${JSON.stringify(q)}.`, { id })
   }
@@ -140,8 +145,8 @@ export const taskRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/queues/{q}/tasks/{id}',
     scope: readers,
-    summary: 'One task',
-    answers: { 200: taskShape },
+    summary: 'One task, also when it is done and its result is kept',
+    answers: { 200: v.union([taskShape, doneShape]) },
     handle: look,
   },
   {

@@ -13,30 +13,49 @@ export const batchesChapter: Chapter = {
       await t.ack(first ?? { receipt: '' })
       await t.bury(second ?? { receipt: '' })
       like(await t.batch('b'), { total: 3, done: 1, dead: 1, cancelled: 0, finishedAt: null, sealed: false })
+      await t.seal()
       await t.advance(500)
       const now = await t.wallMs()
       await t.ack(third ?? { receipt: '' })
-      like(await t.batch('b'), { total: 3, done: 2, dead: 1, finishedAt: now })
+      await t.sweep()
+      like(await t.batch('b'), { total: 3, done: 2, dead: 1, finishedAt: now, sealed: true })
     },
 
     'finish also when their last member is purged': async (t) => {
       const [, second] = await t.add(b, b)
+      await t.seal()
       await t.ack(await t.take())
       await t.amend({ ids: [second ?? ''] }, 'purge')
+      await t.sweep()
       const batch = await t.batch('b')
       like(batch, { total: 2, done: 1, cancelled: 1 })
       assert.notEqual(batch.finishedAt, null)
     },
 
-    'are open again when a dead member is redriven, and count a discard as cancelled': async (t) => {
+    'are not finished before they are sealed, and then at once': async (t) => {
+      await t.add(b)
+      await t.ack(await t.take())
+      await t.sweep()
+      like(await t.batch('b'), { total: 1, done: 1, finishedAt: null })
+      await t.advance(500)
+      like(await t.seal(), { total: 1, sealed: true, finishedAt: await t.wallMs() })
+      like(await t.seal('empty'), { total: 0, sealed: true, finishedAt: await t.wallMs() })
+    },
+
+    'are finished for ever: a redrive counts, and a discard counts as cancelled': async (t) => {
       const ids = await t.add(b, b)
+      await t.seal()
       for (const delivery of await t.claim()) await t.bury(delivery)
-      assert.notEqual((await t.batch('b')).finishedAt, null)
+      await t.sweep()
+      const { finishedAt } = await t.batch('b')
+      assert.notEqual(finishedAt, null)
+      await t.advance(500)
       await t.amend({ ids: ids.slice(0, 1) }, 'redrive')
-      like(await t.batch('b'), { dead: 1, finishedAt: null })
+      like(await t.batch('b'), { dead: 1, finishedAt })
       await t.amend({ ids: ids.slice(1) }, 'discard')
       await t.ack(await t.take())
-      like(await t.batch('b'), { total: 2, done: 1, dead: 0, cancelled: 1, finishedAt: await t.wallMs() })
+      await t.sweep()
+      like(await t.batch('b'), { total: 2, done: 1, dead: 0, cancelled: 1, finishedAt })
     },
 
     'count retries and deliveries that came back by themselves': async (t) => {
@@ -67,6 +86,7 @@ export const batchesChapter: Chapter = {
       const sealed = await t.engine.configure('batch', 'b', { sealed: true, info: { to: 'z' } }, 'tester')
       like(sealed, { name: 'b', sealed: true, total: 1, info: { from: 'a', to: 'z' } })
       await refused(t.add(b), 'PW_BATCH_SEALED')
+      await refused(t.seal(), 'PW_BATCH_SEALED')
       assert.equal(await t.ack(await t.take()), 'done')
       like(await t.batch('b'), { total: 1, done: 1 })
     },
