@@ -148,7 +148,8 @@ class SqliteEngine implements Engine {
     const Sqlite = await driver()
     this.file = placeOf(this.file)
     // Only to list what it takes is no reason to make a file.
-    const db = connectFile(dryRun && !existsSync(this.file) ? ':memory:' : this.file, Sqlite, this.options)
+    const place = dryRun && !existsSync(this.file) ? ':memory:' : this.file
+    const db = await this.retried(() => connectFile(place, Sqlite, this.options))
     try {
       return await this.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
     } finally {
@@ -174,7 +175,7 @@ class SqliteEngine implements Engine {
   }
 
   async claim(ask: ClaimAsk): Promise<Claimed> {
-    const nothing = this.use().turn.idle ? this.read((s) => nothingToClaim(s, ask)) : null
+    const nothing = this.use().turn.idle ? await this.read((s) => nothingToClaim(s, ask)) : null
     if (nothing) return nothing
     return this.write(
       (s) => claim(s, ask),
@@ -200,7 +201,7 @@ class SqliteEngine implements Engine {
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
     // Our lock proves the life of this machine's workers only; one that joins from afar has none.
     const proof = event === 'join' && info.bootId === this.ports.clock.bootId ? this.hold() : null
-    const heard = event === 'beat' ? this.read((s) => oldBeat(s, info)) : null
+    const heard = event === 'beat' ? await this.read((s) => oldBeat(s, info)) : null
     if (heard) return heard
     return this.write((s) => {
       if (event === 'beat') return beat(s, info)
@@ -215,7 +216,7 @@ class SqliteEngine implements Engine {
     guard.check()
     const growth = this.use().growth()
     if (growth) warn(growth)
-    const { workers, jumped, ahead } = this.read((s) => ({
+    const { workers, jumped, ahead } = await this.read((s) => ({
       workers: s.q.workers.all() as WorkerRow[],
       jumped: wallMoved(s),
       ahead: outlook(s, guard.full()),
@@ -253,7 +254,7 @@ class SqliteEngine implements Engine {
   }
 
   async measure(queues: readonly string[] | null, durable: boolean): Promise<Figures> {
-    const figures = this.read((s) => measure(s, queues))
+    const figures = await this.read((s) => measure(s, queues))
     if (durable) await this.use().syncer.after()
     return figures
   }
@@ -263,7 +264,7 @@ class SqliteEngine implements Engine {
     const Sqlite = await driver()
     this.file = placeOf(this.file)
     const memory = this.file === ':memory:'
-    const db = connectFile(this.file, Sqlite, this.options)
+    const db = await this.retried(() => connectFile(this.file, Sqlite, this.options))
     try {
       const adopt = this.options.adopt === true
       // Looked at in one snapshot before anything is written: even the journal's mode would change a stranger's file.
@@ -274,7 +275,7 @@ class SqliteEngine implements Engine {
       )
       if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
       // With this read the log and its index are there, for the guard to know.
-      db.prepare('select 1 from sqlite_master').get()
+      await this.retried(() => db.prepare('select 1 from sqlite_master').get())
       const guard = memory ? noGuard : fileGuard(this.file, clock)
       const current = () =>
         migrateStore(db, this.file, clock, true, adopt).length === 0 && clockFits(db, clock, guard.identity)
@@ -289,7 +290,7 @@ class SqliteEngine implements Engine {
       // Numbers get out before any call is synced: what they are reserved by must be on the disk, whoever wrote it.
       syncer.now()
       const liveness = this.options.liveness ?? (memory ? noLiveness : fileLiveness(this.file, Sqlite))
-      this.opened = this.assemble(db, guard, syncer, liveness)
+      this.opened = await this.retried(() => this.assemble(db, guard, syncer, liveness))
     } catch (error) {
       db.close()
       throw error
@@ -305,7 +306,7 @@ class SqliteEngine implements Engine {
     const version = db.prepare('pragma data_version').pluck()
     const file = this.file === ':memory:' ? null : this.file
     const read = () => version.get() as number
-    const wake = new Wake(file, clock, read, (queues) => this.read((s) => hasReady(s, queues)))
+    const wake = new Wake(file, clock, read, (queues) => this.readOnce((s) => hasReady(s, queues)))
     const growth = file === null ? () => null : growthWatch(file, clock)
     return { db, session, turn, syncer, liveness, wake, guard, growth }
   }
@@ -329,14 +330,17 @@ class SqliteEngine implements Engine {
     return this.use().turn.run(work, durable, { items })
   }
 
-  /** Runs reads in one snapshot. The event loop never gives the turn away inside, so no write can come between. */
-  private read<T>(work: (s: Session) => T): T {
+  /** Reads in one snapshot; waits while another process rebuilds the log's index, as after the death of a writer. */
+  private read<T>(work: (s: Session) => T): Promise<T> {
+    return this.retried(() => this.readOnce(work))
+  }
+
+  /** The event loop never gives the turn away inside, so no write of ours can come between. */
+  private readOnce<T>(work: (s: Session) => T): T {
     const { session } = this.use()
     try {
       session.beginRead()
       return work(session)
-    } catch (error) {
-      throw translated(error, this.file)
     } finally {
       session.endRead()
     }

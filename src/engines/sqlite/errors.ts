@@ -19,10 +19,13 @@ export function translated(error: unknown, file: string): PieceworkError {
   }
   if (code.startsWith('SQLITE_CORRUPT')) return make('PW_STORE_DAMAGED', `${file} is damaged.`)
   if (code === 'SQLITE_NOTADB') return make('PW_NOT_OURS', `${file} is not a SQLite database.`)
-  if (code.startsWith('SQLITE_BUSY')) return make('PW_BUSY', `${file} stayed locked by another program.`)
+  if (isBusy(error)) return make('PW_BUSY', `${file} stayed locked by another program.`)
   return make('PW_STORE_FAILED', `${file} could not be used.`)
 }
 
-/** True when another connection holds the lock and the same statement may go through in a moment. */
+/**
+ * True when another connection holds a lock and the same statement may go through in a moment.
+ * SQLITE_PROTOCOL is what a reader gives up with that found the log's index unfinished for too long.
+ */
 export const isBusy = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')
+  /^SQLITE_(BUSY|PROTOCOL)/.test(String((error as { code?: unknown } | null)?.code))

@@ -6,7 +6,7 @@ import type DatabaseConstructor from 'better-sqlite3'
 import type { Database } from 'better-sqlite3'
 import type { Clock } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
-import { translated } from './errors.js'
+import { isBusy, translated } from './errors.js'
 import { refuseNetwork } from './guard.js'
 import { format, migrations } from './schema.js'
 import { adoptBoot, type ClockRow } from './time.js'
@@ -22,10 +22,10 @@ export interface StoreOptions {
   adopt?: boolean | undefined
 }
 
-/** How long opening waits, in ms, for a process that makes, recovers or closes the file: milliseconds each. */
-const openingMs = 5000
-
-/** A connection to the file, set up but with its tables not looked at; throws PW_STORE_MISSING, PW_NOT_OURS. */
+/**
+ * A connection to the file, set up but with its tables not looked at; throws PW_STORE_MISSING, PW_NOT_OURS, and what
+ * SQLite says while another process makes, recovers or closes the file: that takes milliseconds, so try again.
+ */
 export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, options: StoreOptions): Database {
   if (file === ':memory:') return new Sqlite(file)
   if (!existsSync(file)) {
@@ -44,15 +44,14 @@ export function connectFile(file: string, Sqlite: typeof DatabaseConstructor, op
   checkFile(file)
   let db: Database | undefined
   try {
-    db = new Sqlite(file, { timeout: openingMs })
+    db = new Sqlite(file, { timeout: 0 })
     // The first statement that reads the file: SQLite itself refuses what is no database, and leaves it alone.
     db.pragma(`synchronous = ${options.durability === 'full' ? 'full' : 'normal'}`)
     db.pragma('temp_store = memory')
-    db.pragma('busy_timeout = 0')
     return db
   } catch (error) {
     db?.close()
-    throw translated(error, file)
+    throw isBusy(error) ? error : translated(error, file)
   }
 }
 
