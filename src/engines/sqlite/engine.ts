@@ -24,7 +24,6 @@ import type {
   WorkerInfo,
 } from '../../engine/contract.js'
 import type { Clock, Random } from '../../ground/clock.js'
-import { pause } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { warn } from '../../ground/warn.js'
 import type { Outcome } from '../../task/lifecycle.js'
@@ -35,12 +34,13 @@ import { answered } from './answer.js'
 import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
-import { isBusy, translated } from './errors.js'
+import { translated } from './errors.js'
 import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
 import { allowance } from './limits.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
+import { Patient } from './patient.js'
 import { placeOf } from './place.js'
 import { freeReserve } from './room.js'
 import { select } from './select.js'
@@ -49,7 +49,7 @@ import { extend, settle } from './settle.js'
 import { clockFits, connectFile, migrateStore, refuseOld, type StoreOptions, setClock } from './store.js'
 import { outlook, sweep } from './sweep.js'
 import { type Syncer, syncerOf, unawaited } from './sync.js'
-import { busyMs, Turn } from './turn.js'
+import { Turn } from './turn.js'
 import { Wake } from './wake.js'
 import { rewall, wallMoved } from './wall.js'
 import { beat, findDead, join, leave, oldBeat } from './workers.js'
@@ -86,6 +86,7 @@ class SqliteEngine implements Engine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
+  private readonly patient: Patient
 
   constructor(
     /** The name it was asked for by; once it is open, the file that this leads to. */
@@ -94,6 +95,7 @@ class SqliteEngine implements Engine {
     private readonly options: SqliteOptions,
   ) {
     const memory = file === ':memory:'
+    this.patient = new Patient(ports, () => this.file)
     this.traits = {
       transactions: 'sync',
       liveness: memory ? 'lease' : 'lock',
@@ -149,9 +151,9 @@ class SqliteEngine implements Engine {
     this.file = placeOf(this.file)
     // Only to list what it takes is no reason to make a file.
     const place = dryRun && !existsSync(this.file) ? ':memory:' : this.file
-    const db = await this.retried(() => connectFile(place, Sqlite, this.options))
+    const db = await this.patient.until(() => connectFile(place, Sqlite, this.options))
     try {
-      return await this.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
+      return await this.patient.locked(db, () => migrateStore(db, this.file, this.ports.clock, dryRun, true))
     } finally {
       db.close()
     }
@@ -264,24 +266,24 @@ class SqliteEngine implements Engine {
     const Sqlite = await driver()
     this.file = placeOf(this.file)
     const memory = this.file === ':memory:'
-    const db = await this.retried(() => connectFile(this.file, Sqlite, this.options))
+    const db = await this.patient.until(() => connectFile(this.file, Sqlite, this.options))
     try {
       const adopt = this.options.adopt === true
       // Looked at in one snapshot before anything is written: even the journal's mode would change a stranger's file.
-      await this.retried(
+      await this.patient.until(
         db.transaction(() => {
           refuseOld(db, this.file, migrateStore(db, this.file, clock, true, adopt), this.options)
         }),
       )
-      if (!memory) await this.retried(() => db.pragma('journal_mode = wal'))
+      if (!memory) await this.patient.until(() => db.pragma('journal_mode = wal'))
       // With this read the log and its index are there, for the guard to know.
-      await this.retried(() => db.prepare('select 1 from sqlite_master').get())
+      await this.patient.until(() => db.prepare('select 1 from sqlite_master').get())
       const guard = memory ? noGuard : fileGuard(this.file, clock)
       const current = () =>
         migrateStore(db, this.file, clock, true, adopt).length === 0 && clockFits(db, clock, guard.identity)
       // Whoever only wants to look does not wait for somebody who writes.
-      if (!(await this.retried(db.transaction(current)))) {
-        await this.locked(db, () => {
+      if (!(await this.patient.until(db.transaction(current)))) {
+        await this.patient.locked(db, () => {
           migrateStore(db, this.file, clock, false, adopt)
           setClock(db, clock, guard.identity)
         })
@@ -290,7 +292,7 @@ class SqliteEngine implements Engine {
       // Numbers get out before any call is synced: what they are reserved by must be on the disk, whoever wrote it.
       syncer.now()
       const liveness = this.options.liveness ?? (memory ? noLiveness : fileLiveness(this.file, Sqlite))
-      this.opened = await this.retried(() => this.assemble(db, guard, syncer, liveness))
+      this.opened = await this.patient.until(() => this.assemble(db, guard, syncer, liveness))
     } catch (error) {
       db.close()
       throw error
@@ -332,7 +334,7 @@ class SqliteEngine implements Engine {
 
   /** Reads in one snapshot; waits while another process rebuilds the log's index, as after the death of a writer. */
   private read<T>(work: (s: Session) => T): Promise<T> {
-    return this.retried(() => this.readOnce(work))
+    return this.patient.until(() => this.readOnce(work))
   }
 
   /** The event loop never gives the turn away inside, so no write of ours can come between. */
@@ -343,32 +345,6 @@ class SqliteEngine implements Engine {
       return work(session)
     } finally {
       session.endRead()
-    }
-  }
-
-  /** Runs `work` in a write transaction, waiting for the lock as long as every call does. */
-  private async locked<T>(db: Database, work: () => T): Promise<T> {
-    await this.retried(() => db.exec('begin immediate'))
-    try {
-      const answer = work()
-      db.exec('commit')
-      return answer
-    } catch (error) {
-      if (db.inTransaction) db.exec('rollback')
-      throw translated(error, this.file)
-    }
-  }
-
-  private async retried<T>(once: () => T): Promise<T> {
-    const { clock, random } = this.ports
-    const endMs = clock.monotonicMs() + busyMs
-    for (;;) {
-      try {
-        return once()
-      } catch (error) {
-        if (!isBusy(error) || clock.monotonicMs() > endMs) throw translated(error, this.file)
-        await pause(clock, 1 + random() * 4)
-      }
     }
   }
 }
