@@ -1,4 +1,4 @@
-// Ten thousand hostile requests beside 500 clients that never finish theirs: what others feel of it, and what it leaves.
+// Ten thousand hostile requests beside 500 clients that never finish theirs: what others feel, and what it leaves.
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
@@ -18,7 +18,7 @@ it('answers the others as before, fails nowhere, and has its memory back 10 s la
   const [, url = '', port = ''] = /^listening on (\S+:(\d+))\n/.exec(served.stdout) ?? []
   const { json } = await ask(url, 'POST', '/v1/queues/mine/tasks', { body: { payload: 'mine' } })
   const rssMiB = () =>
-    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${served.child.pid}/status`, 'utf8'))?.[1]) / 1024
+    Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${served.child.pid}/status`, 'utf8'))?.[1]) / 1024)
 
   /** What one honest client waits for each of its answers, ms; those of `while` end it. */
   const probe = async (goOn: (n: number) => boolean) => {
@@ -30,31 +30,15 @@ it('answers the others as before, fails nowhere, and has its memory back 10 s la
     }
     return times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? Number.NaN
   }
-  const attacked = async (count: number, seed: number) => {
-    const queue = [...attacks(count, seed)]
-    let failed = 0
-    let refusedBusy = 0
-    const lane = async () => {
-      for (let attack = queue.pop(); attack; attack = queue.pop()) {
-        for (const { status, head } of heard(await strike(Number(port), attack))) {
-          if (status === 503 && head.includes('retry-after:')) refusedBusy++
-          else if (status >= 500) failed++
-        }
-      }
-    }
-    await Promise.all(Array.from({ length: 8 }, lane))
-    return { failed, refusedBusy }
-  }
-
   // Once, so that what is compared has all its code compiled and its heap grown.
-  await attacked(1000, 1)
+  await attacked(Number(port), 1000, 1)
   const before = rssMiB()
   const quietMs = await probe((n) => n < probes)
 
   const sockets = Array.from({ length: slowClients }, () => slowClient(Number(port)))
   let over = false
   const under = probe(() => !over)
-  const { failed, refusedBusy } = await attacked(attackCount, 2)
+  const { failed, refusedBusy } = await attacked(Number(port), attackCount, 2)
   over = true
   const attackedMs = await under
   for (const socket of sockets) socket.destroy()
@@ -62,9 +46,7 @@ it('answers the others as before, fails nowhere, and has its memory back 10 s la
   const after = rssMiB()
 
   const p99 = `p99 of others ${quietMs.toFixed(1)} ms before, ${attackedMs.toFixed(1)} ms meanwhile`
-  console.log(
-    `${attackCount} attacks: ${failed} failed, ${refusedBusy} x 503; ${p99}; RSS ${before.toFixed(0)} -> ${after.toFixed(0)} MiB`,
-  )
+  console.log(`${attackCount} attacks: ${failed} failed, ${refusedBusy} x 503; ${p99}; RSS ${before} -> ${after} MiB`)
   expect(failed).toBe(0)
   expect(attackedMs).toBeLessThanOrEqual(5 * quietMs)
   expect(after).toBeLessThanOrEqual(1.2 * before)
@@ -72,6 +54,23 @@ it('answers the others as before, fails nowhere, and has its memory back 10 s la
   served.child.kill('SIGTERM')
   expect((await served.finished).code).toBe(0)
 }, 600_000)
+
+/** How many of so many attacks met a failure, or a broker that has no room. */
+async function attacked(port: number, count: number, seed: number) {
+  const queue = [...attacks(count, seed)]
+  let failed = 0
+  let refusedBusy = 0
+  const lane = async () => {
+    for (let attack = queue.pop(); attack; attack = queue.pop()) {
+      for (const { status, head } of heard(await strike(port, attack))) {
+        if (status === 503 && head.includes('retry-after:')) refusedBusy++
+        else if (status >= 500) failed++
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, lane))
+  return { failed, refusedBusy }
+}
 
 /** Sends a byte of its body each second, and would go on for an hour and a half. */
 function slowClient(port: number): Socket {

@@ -37,6 +37,14 @@ const chunked = (...chunks: string[]) =>
     ...chunks,
   )
 
+const kindsOfBody = [
+  'text/plain',
+  'application/x-ndjson',
+  'multipart/form-data',
+  'application/json; charset=utf-16',
+  'x',
+]
+
 const garbage = (draw: Draw, bytes: number) => Buffer.from(Array.from({ length: draw(bytes) + 1 }, () => draw(256)))
 const oneOf = <T>(draw: Draw, values: readonly T[]): T => values[draw(values.length)] as T
 
@@ -114,9 +122,7 @@ const makers: Record<string, Maker> = {
       ]),
     ),
   'a name in the path': (draw) =>
-    get(
-      `/v1/queues/${oneOf(draw, names)}${oneOf(draw, ['', '/tasks', '/tasks/1', '/dead', `/tasks/${oneOf(draw, names)}`])}`,
-    ),
+    get(`/v1/queues/${oneOf(draw, names)}${oneOf(draw, ['', '/tasks', '/dead', `/tasks/${oneOf(draw, names)}`])}`),
   'two lengths': (draw) => {
     const second = oneOf(draw, [
       'content-length: 3',
@@ -164,17 +170,12 @@ const makers: Record<string, Maker> = {
   'a token': (draw) =>
     get(
       '/v1/queues',
-      `authorization: ${oneOf(draw, ['Bearer', 'Bearer \xff', `Bearer ${'a'.repeat(9000)}`, 'Bearer pw_0_0', 'Basic Og=='])}`,
+      `authorization: ${oneOf(draw, ['Bearer', 'Bearer \xff', `Bearer ${'a'.repeat(9000)}`, 'Bearer pw_0_0', 'x'])}`,
     ),
   'a body': (draw) => post(tasks, oneOf(draw, bodies)),
   'a body of bytes': (draw) =>
     post(tasks, Buffer.concat([Buffer.from('{"payload":"'), garbage(draw, 60), Buffer.from('"}')])),
-  'a body of another kind': (draw) =>
-    post(
-      tasks,
-      oneOf(draw, bodies),
-      `content-type: ${oneOf(draw, ['text/plain', 'application/x-ndjson', 'multipart/form-data; boundary=a', 'application/json; charset=utf-16', 'x'])}`,
-    ),
+  'a body of another kind': (draw) => post(tasks, oneOf(draw, bodies), `content-type: ${oneOf(draw, kindsOfBody)}`),
   'a settle': (draw) =>
     post(
       '/v1/settle',
