@@ -42,6 +42,7 @@ export class Connection {
   readonly #workers = new Set<Worker>()
   readonly #preparing = new Map<string, () => Promise<unknown>>()
   readonly #declared = new Map<string, Promise<void>>()
+  readonly #coming = new Set<Promise<unknown>>()
   #state: 'open' | 'closing' | 'closed' = 'open'
   #closed: Promise<void> | null = null
   #heard: ((id: string) => void) | null = null
@@ -102,6 +103,14 @@ export class Connection {
     return declared
   }
 
+  /** An enqueue that waits for what has to be declared first: close() lets it come. */
+  coming<T>(enqueue: Promise<T>): Promise<T> {
+    this.#coming.add(enqueue)
+    const over = () => void this.#coming.delete(enqueue)
+    enqueue.then(over, over)
+    return enqueue
+  }
+
   /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
   async ready(): Promise<void> {
     this.engine()
@@ -145,6 +154,7 @@ export class Connection {
     // Not closed yet: a handler in its grace time may still enqueue.
     this.#state = 'closing'
     const stops = await Promise.allSettled([...this.#workers].map((worker) => worker.stop()))
+    await Promise.allSettled(this.#coming)
     this.#state = 'closed'
     await this.#singles.idle()
     await this.maintenance.stop()

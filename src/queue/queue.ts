@@ -258,14 +258,14 @@ export class QueueClient implements Queue<unknown> {
   }
 
   #send(task: NewTask, tx: unknown): Promise<EnqueuedTask> {
-    if (!this.#declared) return this.#prepare().then(() => this.#send(task, tx))
+    if (!this.#declared) return this.#connection.coming(this.#prepare().then(() => this.#send(task, tx)))
     if (tx === undefined) return this.#connection.enqueue(task)
     return this.#connection.enqueueAll([task], tx).then((answers) => answers[0] as EnqueuedTask)
   }
 
-  async #sendAfter(prepared: Promise<void>, task: NewTask | Promise<NewTask>, tx: unknown): Promise<EnqueuedTask> {
-    const [made] = await Promise.all([task, prepared])
-    return this.#send(made, tx)
+  #sendAfter(prepared: Promise<void>, task: NewTask | Promise<NewTask>, tx: unknown): Promise<EnqueuedTask> {
+    const sent = Promise.all([task, prepared]).then(([made]) => this.#send(made, tx))
+    return task instanceof Promise ? sent : this.#connection.coming(sent)
   }
 
   #bulkTask(payload: unknown, options: BulkOptions | undefined): BulkTask | Promise<BulkTask> {
