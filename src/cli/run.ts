@@ -195,12 +195,16 @@ class Session {
 
   /** Answers what takes the signal handlers away. */
   #listen(): () => void {
-    const interrupted = () => this.#interrupted(130)
-    const terminated = () => {
+    const interrupted = () => {
+      this.#caller.struck('SIGINT')
+      this.#interrupted(130)
+    }
+    const terminated = (signal: NodeJS.Signals) => {
+      this.#caller.struck(signal)
       if (this.#stop === null) this.#store.clock.after(termGraceMs, () => this.#caller.stopAll())
       this.#interrupted(143)
     }
-    const signals: [NodeJS.Signals, () => void][] = [
+    const signals: [NodeJS.Signals, (signal: NodeJS.Signals) => void][] = [
       ['SIGINT', interrupted],
       ['SIGTERM', terminated],
       ['SIGHUP', terminated],
