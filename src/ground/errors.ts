@@ -211,7 +211,7 @@ export const errorTable = {
   PW_STORE_MISSING: {
     meaning: 'There is no store at this place.',
     why: 'This command only uses a store that is there, or the folder for a new one is missing.',
-    cure: 'Check --url or PIECEWORK_URL, and that the folder is there; enqueue, run, work, serve and migrate make a store.',
+    cure: 'Check --url or PIECEWORK_URL, and the folder; enqueue, run, work, serve and migrate make a store.',
     exit: 3,
   },
   PW_STORE_LINKED: {

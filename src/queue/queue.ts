@@ -124,10 +124,12 @@ export class QueueClient implements Queue<unknown> {
     const { ports } = this.#connection
     let plan: HandlerPlan = { handlers: new Map(), types: [] }
     let prepared: Promise<Policy>
+    let sound: WorkerOptions = {}
     try {
       this.#connection.hiring()
       const { definition } = this.#agreed()
       checkWorkerOptions(options)
+      sound = options ?? {}
       plan = planHandlers(handler, definition.types, options.types)
       prepared = this.#prepare().then(() => policyInForce(this.#connection, this.name))
     } catch (error) {
@@ -141,7 +143,8 @@ export class QueueClient implements Queue<unknown> {
       ...plan,
       decode: (type, text) => this.#agreed().definition.decode(type, text),
       prepared,
-      options: options ?? {},
+      // What was refused is not built on: a board of the size asked for may be larger than the memory.
+      options: sound,
       stopped: () => this.#connection.dismiss(worker),
     })
     this.#connection.employ(worker)

@@ -31,13 +31,12 @@ import { diedTogether } from '../endings.js'
 import type { WorkerRow } from '../shown.js'
 import { amend } from './amend.js'
 import { answered } from './answer.js'
-import { claim, nothingToClaim } from './claim.js'
+import { claim, hasReady, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
 import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
-import { allowance } from './limits.js'
 import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
 import { measure } from './measure.js'
 import { Patient } from './patient.js'
@@ -86,6 +85,8 @@ class SqliteEngine implements Engine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
+  /** Workers whose row may not be there yet while our lock is already promised to it. */
+  private joining = 0
   private readonly patient: Patient
 
   constructor(
@@ -202,15 +203,31 @@ class SqliteEngine implements Engine {
 
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
     // Our lock proves the life of this machine's workers only; one that joins from afar has none.
-    const proof = event === 'join' && info.bootId === this.ports.clock.bootId ? this.hold() : null
+    const ours = info.bootId === this.ports.clock.bootId
+    if (event === 'join' && ours) return this.join(info)
     const heard = event === 'beat' ? this.glance((s) => oldBeat(s, info)) : null
     if (heard) return heard
-    return this.write((s) => {
+    const told = await this.write((s) => {
       if (event === 'beat') return beat(s, info)
-      if (event === 'join') join(s, info, proof)
+      if (event === 'join') join(s, info, null)
       else leave(s, info.worker)
       return { alive: event === 'join', cancelled: [] }
     }, never)
+    // Its file would stay behind for ever where a program ends without close().
+    const { opened } = this
+    if (event === 'leave' && opened && this.joining === 0 && !this.leaves(opened)) opened.liveness.drop(false)
+    return told
+  }
+
+  private async join(info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
+    this.joining++
+    try {
+      const proof = this.hold()
+      await this.write((s) => join(s, info, proof), never)
+      return { alive: true, cancelled: [] }
+    } finally {
+      this.joining--
+    }
   }
 
   async sweep(max: number): Promise<Swept> {
@@ -362,18 +379,6 @@ class SqliteEngine implements Engine {
 
 const always = () => true
 const never = () => false
-
-function hasReady(s: Session, queues: readonly string[]): boolean {
-  return queues.some((name) => {
-    const queue = s.catalog.queue(name)
-    if (!queue) return false
-    for (const type of s.catalog.typesOf(queue.id)) {
-      // What a limit holds back is no work yet: whoever waits is told when there is room.
-      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return (allowance(s, queue.id)?.free ?? 1) > 0
-    }
-    return false
-  })
-}
 
 function refuseTx(tx: unknown): void {
   if (tx === undefined) return
