@@ -87,9 +87,7 @@ export async function postgresStore(
       return engine
     },
     advance: (ms) => clock.advance(ms),
-    jumpWall(ms) {
-      clock.jumpWall(ms)
-    },
+    jumpWall: (ms) => clock.jumpWall(ms),
     die: (worker) => void dead.add(worker),
     namesStay: true,
     async finishBatches(engine) {
