@@ -35,12 +35,16 @@ table batch (
   retries bigint not null default 0,
   returned bigint not null default 0,
   info text not null default '{}'::text,
-  followup text
+  followup text,
+  forwarded bigint not null default 0,
+  finishedat bigint
 ) with (fillfactor=50);
 
 CREATE UNIQUE INDEX batch_name_key ON piecework.batch USING btree (name);
 
 CREATE UNIQUE INDEX batch_pkey ON piecework.batch USING btree (id);
+
+CREATE INDEX batch_unfinished ON piecework.batch USING btree (id) WHERE ((sealedat IS NOT NULL) AND (finishedat IS NULL));
 
 table dead (
   task bigint not null,
@@ -66,6 +70,17 @@ table dedup (
 CREATE INDEX dedup_ends ON piecework.dedup USING btree (endsat) WHERE (endsat IS NOT NULL);
 
 CREATE UNIQUE INDEX dedup_pkey ON piecework.dedup USING btree (queue, dedupkey);
+
+table effect (
+  effectkey text not null,
+  queue integer not null,
+  task bigint,
+  endsat bigint not null
+);
+
+CREATE INDEX effect_ends ON piecework.effect USING btree (endsat);
+
+CREATE UNIQUE INDEX effect_pkey ON piecework.effect USING btree (effectkey, queue);
 
 table history (
   task bigint not null,
@@ -131,7 +146,8 @@ table progress (
   cancelled integer,
   retries integer,
   returned integer,
-  at bigint not null
+  at bigint not null,
+  forwarded integer
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 
 table queue (

@@ -260,6 +260,15 @@ create table piecework.result (
 );
 create index result_ends on piecework.result (endsAt);
 
+create table piecework.effect (
+  effectKey text collate "C" not null,
+  queue integer not null,
+  task bigint,
+  endsAt bigint not null,
+  primary key (effectKey, queue)
+);
+create index effect_ends on piecework.effect (endsAt);
+
 alter table piecework.batch add column followUp text;
 alter table piecework.batch add column forwarded bigint not null default 0;
 alter table piecework.progress add column forwarded integer;
