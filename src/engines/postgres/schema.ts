@@ -1,5 +1,6 @@
 // The tables of a PostgreSQL store and the numbered steps that bring an older one to this version's format.
 import { figureColumns } from '../ledger.js'
+import { enqueueFunction } from './sql-enqueue.js'
 
 /** The format this version reads and writes; a store with a higher one is refused (PW_SCHEMA_NEW). */
 export const format = 2
@@ -274,7 +275,7 @@ alter table piecework.batch add column forwarded bigint not null default 0;
 alter table piecework.progress add column forwarded integer;
 alter table piecework.batch add column finishedAt bigint;
 create index batch_unfinished on piecework.batch (id) where sealedAt is not null and finishedAt is null;
-`,
+${enqueueFunction}`,
   },
 ]
 
