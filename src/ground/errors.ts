@@ -3,12 +3,14 @@ import { brokerCodes, type Entry } from './broker-codes.js'
 import { commandCodes } from './command-codes.js'
 import { scheduleCodes } from './schedule-codes.js'
 import { taskCodes } from './task-codes.js'
+import { transactionCodes } from './transaction-codes.js'
 
 export const errorTable = {
   ...brokerCodes,
   ...commandCodes,
   ...scheduleCodes,
   ...taskCodes,
+  ...transactionCodes,
   PW_BUG: {
     meaning: 'A check inside piecework failed.',
     why: 'Our own code met a state that it holds to be impossible.',
@@ -254,11 +256,6 @@ export const errorTable = {
     meaning: 'The handler ran longer than timeoutMs.',
     why: 'One delivery may run that long; the task is retried.',
     cure: 'Raise timeoutMs, split the task, or find out what it waits for.',
-  },
-  PW_TX_UNSUPPORTED: {
-    meaning: 'A transaction of the caller cannot be used here.',
-    why: 'This engine, in this version, commits in transactions of its own only.',
-    cure: 'Leave `tx` out.',
   },
 } as const satisfies Record<string, Entry>
 

@@ -1,6 +1,7 @@
 // One open store as the client sees it: its ports, its batch of single enqueues, its sweeps, its workers, its end.
 import { hostname } from 'node:os'
 import type { Engine, Enqueued, NewTask } from '../engine/contract.js'
+import type { SyncEngine } from '../engine/transactions.js'
 import { type Batcher, batcher } from '../ground/batcher.js'
 import type { Clock, Random } from '../ground/clock.js'
 import { errorTable, PieceworkError } from '../ground/errors.js'
@@ -77,6 +78,12 @@ export class Connection {
     const engine = this.engine()
     const answers = tx === undefined ? await engine.enqueue(null, tasks) : await engine.enqueue(null, tasks, tx)
     return answers.map(answerOf)
+  }
+
+  /** Adds a task to the caller's transaction on SQLite. */
+  enqueueSync(engine: SyncEngine, task: NewTask, tx: unknown): EnqueuedTask {
+    if (task.delayMs !== undefined) this.maintenance.expect(task.delayMs)
+    return answerOf(engine.enqueueSync([task], tx)[0] as Enqueued)
   }
 
   /** Registers what `ready` waits for; the same `what` once, as a program may open its queue for every request. */

@@ -30,6 +30,7 @@ import {
 } from './schedules.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
+import { syncOf } from './transactions.js'
 
 /** What queue() was given, checked. */
 interface Terms {
@@ -78,6 +79,21 @@ export class QueueClient implements Queue<unknown> {
     }
   }
 
+  enqueueSync(payload: unknown, options: Omit<TaskOptions, 'tx'> & { tx: unknown }): EnqueuedTask {
+    const engine = syncOf(this.#connection.engine(), 'enqueueSync')
+    const prepared = BatchClient.preparing(options?.batch)
+    const task = this.#task(payload, options as TaskOptions)
+    if (prepared !== null || !this.#declared) {
+      prepared?.catch(() => {})
+      throw new PieceworkError('PW_QUEUE_NOT_READY', `The queue ${shown(this.name)} or its batch is not declared yet.`)
+    }
+    if (task instanceof Promise) {
+      task.catch(() => {})
+      throw new PieceworkError('PW_SCHEMA_ASYNC', `The schema of ${shown(this.name)} returned a promise.`)
+    }
+    return this.#connection.enqueueSync(engine, task, options?.tx)
+  }
+
   draft(payload: unknown, options?: TaskOptions): TaskDraft {
     return new TaskDraft(this.name, async () => {
       checkOptions('draft', options)
@@ -102,7 +118,7 @@ export class QueueClient implements Queue<unknown> {
   inline(handler: unknown, options?: InlineOptions): Inline<unknown> {
     const { definition } = this.#agreed()
     const { handlers } = planHandlers(handler, definition.types, undefined)
-    return inlineOf(this.#connection.ports.clock, () => this.#agreed(), handlers, options)
+    return inlineOf(this.#connection.ports, () => this.#agreed(), handlers, options)
   }
 
   async enqueueMany(
