@@ -1,4 +1,4 @@
-// Three handlers are overdue while their loop is blocked and the server slow: each failure that is told is kept (P5).
+// Three handlers are overdue while their loop is blocked and the server is slow: each failure told is kept (P5).
 import { connect } from 'piecework'
 import { expect, it, onTestFinished } from 'vitest'
 import { passed, start } from '../laws/processes.js'

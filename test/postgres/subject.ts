@@ -43,6 +43,16 @@ async function freshDatabase(server: Server): Promise<string> {
   return made
 }
 
+/** A proof is the name of the worker that joins. */
+const proofsOf = (joining: () => string, isDead: (proof: string) => boolean) => ({
+  hold: async () => joining(),
+  dead: ({ ids, proofs }: { ids: number[]; proofs: string[] }) => ({
+    ids: ids.filter((_, i) => isDead(proofs[i] as string)),
+    againMs: null,
+  }),
+  drop() {},
+})
+
 export async function postgresStore(
   server: Server,
   choice: { engineOver?: EngineOver; options?: PostgresOptions } = {},
@@ -67,16 +77,13 @@ export async function postgresStore(
     bootId: clock.bootId,
     engine() {
       let joining = ''
-      const proofs = {
-        hold: async () => joining,
-        dead: ({ ids, proofs }: { ids: number[]; proofs: string[] }) => ({
-          ids: ids.filter((_, i) => !blind && dead.has(proofs[i] as string)),
-          againMs: null,
-        }),
-        drop() {},
-      }
+      const isDead = (proof: string) => !blind && dead.has(proof)
       const ports = { clock, random: seededRandom(1) }
-      const engine = engineOver({ url }, ports, { proofs, rescanEveryMs: 0, ...options })
+      const engine = engineOver({ url }, ports, {
+        proofs: proofsOf(() => joining, isDead),
+        rescanEveryMs: 0,
+        ...options,
+      })
       const call = engine.worker.bind(engine)
       // The proof of a worker is its name here, so that one of several in this process can die.
       engine.worker = (event, info) => {
