@@ -23,7 +23,7 @@ interface Skin {
 
 type Run = (work: (session: unknown) => unknown, ...rest: unknown[]) => Promise<unknown>
 
-type Told = Extract<Happening, { is: 'ran' | 'change' }>
+type Told = Extract<Happening, { is: 'ran' | 'change' | 'batch' }>
 
 export class Store {
   readonly disk: Disk
@@ -102,8 +102,8 @@ export class Store {
     const proof = (await this.engine.select('proof', {}, null)).items as unknown as FiguresOf[]
     this.tell({
       is: 'figures',
-      types: types.map(({ queue: _q, type, paused: _p, backlogAgeMs: _b, leaseAgeMaxMs: _l, ...counts }) => ({
-        ...{ type, counts },
+      types: types.map(({ queue, type, paused: _p, backlogAgeMs: _b, leaseAgeMaxMs: _l, ...counts }) => ({
+        ...{ queue, type, counts },
       })),
       proof: proof.map(({ name, shown, counted }) => ({ name, shown, counted })),
     })
@@ -136,9 +136,10 @@ export class Store {
 
   private observe(): void {
     const { db, session } = this.skin
-    keepChronicle(db, (before, after) => {
-      const { commit } = this.disk
-      this.pending.push({ is: 'change', call: this.running, commit: commit + 1, now: session.now, before, after })
+    const where = () => ({ call: this.running, commit: this.disk.commit + 1 })
+    keepChronicle(db, {
+      task: (before, after) => this.pending.push({ is: 'change', ...where(), now: session.now, before, after }),
+      batch: (before, after) => this.pending.push({ is: 'batch', ...where(), before, after }),
     })
     this.disk.stand(session.q, {
       committed: () => {
@@ -149,6 +150,7 @@ export class Store {
         this.running = 0
         this.pending = []
       },
+      grew: () => this.pending.some((told) => told.is === 'change' && told.before === null),
       undone: () => {
         this.running = 0
         this.pending = []
