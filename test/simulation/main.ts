@@ -58,7 +58,7 @@ async function play(from: number, count: number): Promise<void> {
       failed++
       await keep(trial)
     }
-    if ((seed - from + 1) % 1000 === 0) console.log(`${seed - from + 1} seeds, ${failed} failed`)
+    if ((seed - from + 1) % 500 === 0) console.log(`${seed - from + 1} seeds, ${failed} failed`)
   }
   for (const line of coverage.lines()) console.log(line)
   const few = coverage.vacuous()

@@ -86,7 +86,8 @@ class World {
   private async setBeat(): Promise<void> {
     const { plan, scheduler } = this
     if (!plan.beat) return
-    this.firstAt = Math.floor(scheduler.rightWallMs) + plan.beat.firstMs
+    // What is in the past when a schedule is set is none of its slots.
+    this.firstAt = Math.floor(scheduler.rightWallMs) + Math.max(1, plan.beat.firstMs)
     const task = { payload: JSON.stringify(beatTask), type: 'a' }
     await this.configure('schedule', `${queueName}\0${beatName}`, { ...this.beat, task })
     this.tell({ is: 'beat', firstAt: this.firstAt, wallMs: scheduler.rightWallMs })
