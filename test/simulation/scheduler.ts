@@ -130,7 +130,8 @@ export class Scheduler {
     this.here = next.at > this.now ? 0 : this.here + 1
     this.now = Math.max(this.now, next.at)
     if (this.here < hereMax) return
-    throw new Error(`The clock stands still at ${this.now} ms since ${hereMax} events. ${this.outlook()}`)
+    const last = `the last one of ${next.owner.name}`
+    throw new Error(`The clock stands still at ${this.now} ms since ${hereMax} events, ${last}. ${this.outlook()}`)
   }
 
   /** For the story of a run that comes to no end: whose events are to happen. */

@@ -8,6 +8,7 @@ import { copyOf, type Edit, withCopy } from '../planting/copy.js'
 import { hashOf } from './events.js'
 import { houseIn } from './house.js'
 import { type Plan, planOf } from './plan.js'
+import { Owner, Scheduler } from './scheduler.js'
 import { Coverage, tryPlan } from './trial.js'
 
 const seeds = 200
@@ -53,6 +54,29 @@ it('a run that saw nothing is VACUOUS', async () => {
   const coverage = new Coverage()
   coverage.add(await tryPlan({ ...planOf(1), items: [], faults: [], acts: [] }, house))
   expect(coverage.vacuous().length).toBeGreaterThan(20)
+})
+
+it('an answer that nothing brings, and a clock that stands still, end with a story instead of never', async () => {
+  const scheduler = new Scheduler()
+  const owner = new Owner('p9')
+  await expect(scheduler.answer('a call', new Promise(() => {}))).rejects.toThrow(/Nothing answered a call/)
+  const again = () => void scheduler.after(owner, 0, again)
+  again()
+  await expect(scheduler.run(scheduler.now + 10, () => false)).rejects.toThrow(
+    /clock stands still.* the last one of p9/,
+  )
+})
+
+it('the event loop turns while a run is under way, so that time-outs and reporters are heard', async () => {
+  const scheduler = new Scheduler()
+  const owner = new Owner('p9')
+  let turns = 0
+  const turn = () => setImmediate(() => ++turns < 3 && turn())
+  const again = () => void scheduler.after(owner, 1, again)
+  again()
+  turn()
+  await scheduler.run(scheduler.now + 5000, () => false)
+  expect(turns).toBe(3)
 })
 
 const kept = new URL('seeds/', import.meta.url)
