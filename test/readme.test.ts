@@ -1,10 +1,11 @@
-// Runs every snippet of README.md as it stands there, and compares what comes out with what the page says.
+// Runs every snippet of the pages for users as it stands there, and compares what comes out with what the page says.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
+import { policyDefaults } from '../dist/task/limits.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const textOf = (...path: string[]) => readFileSync(join(root, ...path), 'utf8')
@@ -18,11 +19,12 @@ interface Block {
   line: number
 }
 
-const blocks: Block[] = [...readme.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
-  language: match[1] ?? '',
-  text: match[2] ?? '',
-  line: readme.slice(0, match.index).split('\n').length,
-}))
+const blocksOf = (page: string): Block[] =>
+  [...page.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
+    language: match[1] ?? '',
+    text: match[2] ?? '',
+    line: page.slice(0, match.index).split('\n').length,
+  }))
 
 /** A folder as a reader's: `piecework` can be imported, and is on the path. */
 const folder = mkdtempSync(join(tmpdir(), 'piecework-readme-'))
@@ -91,12 +93,8 @@ function runProgram(block: Block, printed: string | undefined): void {
   expect({ status, output }).toEqual({ status: 0, output: printed ?? '' })
 }
 
-describe('README.md', () => {
-  it('is short', () => {
-    expect(readme.split('\n').length).toBeLessThan(200)
-    expect(blocks.length).toBeGreaterThanOrEqual(5)
-  })
-
+/** A test for each block of a page. */
+function runs(blocks: readonly Block[]): void {
   for (const [index, block] of blocks.entries()) {
     const { language, line, text } = block
     const next = blocks[index + 1]
@@ -115,6 +113,15 @@ describe('README.md', () => {
       })
     }
   }
+}
+
+describe('README.md', () => {
+  it('is short', () => {
+    expect(readme.split('\n').length).toBeLessThan(200)
+    expect(blocksOf(readme).length).toBeGreaterThanOrEqual(5)
+  })
+
+  runs(blocksOf(readme))
 
   it('names the two commands that package.json has', () => {
     const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> }
@@ -128,4 +135,40 @@ describe('README.md', () => {
     const listed = [...shell('piecework --help').output.matchAll(/^ {2}(\w+) .*/gm)].map((match) => match[1])
     expect(listed.filter((name) => name !== 'help').sort()).toEqual(named.sort())
   })
+})
+
+describe('docs/library.md', () => {
+  const page = textOf('docs', 'library.md')
+  runs(blocksOf(page))
+
+  it('has every field of a policy with its default', () => {
+    const [, table = ''] = /^## The policy of a queue\n([\s\S]*?)^## /m.exec(page) ?? []
+    const rows = [...table.matchAll(/^\| `(\w+)` \| `?([^|`]+?)`? \|/gm)].map(([, name, text]) => [
+      name,
+      JSON.parse(text ?? ''),
+    ])
+    expect(Object.fromEntries(rows)).toEqual(policyDefaults)
+  })
+
+  it('has every option of enqueue() and of work()', () => {
+    const report = textOf('docs', 'api-report.md')
+    for (const name of ['TaskOptions', 'WorkerOptions']) {
+      const [, fields = ''] = new RegExp(`interface ${name} \\{\n([\\s\\S]*?)^\\}`, 'm').exec(report) ?? []
+      const options = [...fields.matchAll(/^ +(\w+)\?:/gm)].map((match) => match[1] as string)
+      expect(options.length).toBeGreaterThan(4)
+      for (const option of options) expect(page, `${name}.${option}`).toContain(`\`${option}\``)
+    }
+  })
+})
+
+it('docs/commands.md and docs/errors.md say what the product says', () => {
+  const script = join(root, 'scripts', 'pages.js')
+  const run = (...args: string[]) => spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' })
+  expect(run('--check')).toMatchObject({ status: 0, stderr: '' })
+  const copy = join(folder, 'pages')
+  mkdirSync(copy)
+  expect(run(copy, '--check').stderr).toContain('commands.md differs')
+  expect(run(copy).status).toBe(0)
+  writeFileSync(join(copy, 'errors.md'), textOf('docs', 'errors.md').replace('## PW_BUSY', '## PW_LAZY'))
+  expect(run(copy, '--check').stderr).toBe('errors.md differs from what the product says: run npm run pages\n')
 })

@@ -4,7 +4,7 @@ import type { Filter } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import { type State, states } from '../task/lifecycle.js'
 import { checkName } from '../task/limits.js'
-import { choice, whole } from './values.js'
+import { choice, collected, whole } from './values.js'
 
 interface Given {
   id?: string[]
@@ -17,8 +17,6 @@ interface Given {
   limit?: string
   all?: boolean
 }
-
-const collected = (text: string, before: string[] | undefined) => [...(before ?? []), text]
 
 /** Adds the options by which tasks are picked; those of dead letters have errors, the others states. */
 export function filtered(command: Command, of: 'dead' | 'open'): Command {

@@ -1,74 +1,13 @@
 #!/usr/bin/env node
 // The command line's entry: finds the command, runs it, and turns every refusal into one error and one exit code.
-import { Command, CommanderError } from 'commander'
+import { CommanderError } from 'commander'
 import { PieceworkError } from '../ground/errors.js'
-import { auditCommand } from './commands/audit.js'
-import { batchCommand } from './commands/batch.js'
-import { deadCommand } from './commands/dead.js'
-import { enqueueCommand } from './commands/enqueue.js'
-import { explainCommand } from './commands/explain.js'
-import { limitCommand } from './commands/limit.js'
-import { migrateCommand } from './commands/migrate.js'
-import { planCommand } from './commands/plan.js'
-import { queueCommand } from './commands/queue.js'
-import { runCommand } from './commands/run.js'
-import { scheduleCommand } from './commands/schedule.js'
-import { serveCommand } from './commands/serve.js'
-import { statusCommand } from './commands/status.js'
-import { taskCommand } from './commands/task.js'
-import { tokenCommand } from './commands/token.js'
-import { versionCommand, versionOf } from './commands/version.js'
-import { workCommand } from './commands/work.js'
 import { errorText, exitOf, warningText } from './print.js'
-import { common, refusalOf, setWordsAfter } from './program.js'
-
-/** In the order in which --help lists them. */
-const commands = [
-  runCommand,
-  enqueueCommand,
-  workCommand,
-  statusCommand,
-  queueCommand,
-  taskCommand,
-  deadCommand,
-  batchCommand,
-  scheduleCommand,
-  auditCommand,
-  limitCommand,
-  migrateCommand,
-  serveCommand,
-  tokenCommand,
-  planCommand,
-  explainCommand,
-  versionCommand,
-]
+import { refusalOf, setWordsAfter } from './program.js'
+import { programOf } from './tree.js'
 
 /** What the parser would have printed; shown only when it is the help of a command called without a word. */
 let parserText = ''
-
-function programOf(): Command {
-  const program = new Command('piecework')
-    .description('A durable work queue: one command, one file, nothing lost.')
-    .version(versionOf())
-    .enablePositionalOptions()
-  for (const command of commands) command(program)
-  finish(program)
-  return program
-}
-
-/** Every command has the common options; and the parser throws what it would print, so that all errors look alike. */
-function finish(command: Command): void {
-  common(command)
-    .helpCommand(false)
-    .showSuggestionAfterError(false)
-    .exitOverride()
-    .configureOutput({
-      writeErr: (text) => {
-        parserText += text
-      },
-    })
-  for (const inner of command.commands) finish(inner)
-}
 
 /** Takes what follows `--` from the commands whose last argument it is, and leaves it to the others. */
 function split(words: string[]): string[] {
@@ -83,7 +22,9 @@ const words = process.argv.slice(2)
 const asksJson = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined).includes('--json')
 
 async function main(): Promise<void> {
-  const program = programOf()
+  const program = programOf((text) => {
+    parserText += text
+  })
   try {
     await program.parseAsync(split(words), { from: 'user' })
   } catch (error) {

@@ -53,3 +53,6 @@ export function pair(option: string, text: string): [string, string] {
     option,
   })
 }
+
+/** For an option that may be repeated: all its values, in the order they were given. */
+export const collected = (text: string, before: string[] | undefined): string[] => [...(before ?? []), text]

@@ -27,7 +27,7 @@ export function endDelivery(s: Ledger, row: HeldRow, verdict: Exclude<Verdict, {
 function retry(s: Ledger, row: HeldRow, error: ErrorText, delayMs: number | undefined): Ended {
   const policy = s.catalog.policyOf(row.queue)
   s.addHistory(row, error.code === 'PW_TIMEOUT' ? 'timeout' : 'retry', error)
-  s.note(row.queue, (note) => note.failed.push([fingerprint('retry', error), String(row.id)]))
+  s.note(row.queue, 'failed', (note) => note.failed.push([fingerprint('retry', error), String(row.id)]))
   if (exhausted(s, row)) return die(s, 'retry', row, 'spent', error)
   if (row.flags & cancelAsked) return cancelled(s, 'retry', row)
   s.countBatch(row.batch, 'retries')
@@ -40,8 +40,8 @@ function retry(s: Ledger, row: HeldRow, error: ErrorText, delayMs: number | unde
 
 function release(s: Ledger, row: HeldRow, by: ReleasedBy, delayMs = 0, error?: ErrorText): Ended {
   const byHandler = by === 'handler' || by === 'overloaded'
-  if (by === 'unstarted') s.note(row.queue, (note) => note.refunds++)
-  if (by === 'overloaded') s.note(row.queue, (note) => note.overloads++)
+  if (by === 'unstarted') s.note(row.queue, 'refunds', (note) => note.refunds++)
+  if (by === 'overloaded') s.note(row.queue, 'overloads', (note) => note.overloads++)
   if (byHandler && row.releases >= s.catalog.policyOf(row.queue).releasesMax) {
     const text = error?.text ?? 'The handler released the task more often than releasesMax allows.'
     return retry(s, row, { code: error?.code ?? null, text }, delayMs > 0 ? delayMs : undefined)
@@ -151,7 +151,7 @@ function cancelled(s: Ledger, event: LifeEvent, row: HeldRow): 'cancelled' {
 
 /** A delivery was acked, `ranMs` after its claim. */
 export function acked(s: Ledger, queue: number, ranMs: number): void {
-  s.note(queue, (note) => {
+  s.note(queue, 'done', (note) => {
     note.done++
     note.doneMs += ranMs
   })

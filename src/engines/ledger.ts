@@ -5,6 +5,7 @@ import type { Random } from '../ground/clock.js'
 import { allows, type LifeEvent, lifecycle, type State, states, totals } from '../task/lifecycle.js'
 import { emptyNote, type LimitNote } from '../task/limiter.js'
 import type { HistoryRecord, ResultRecord } from '../task/records.js'
+import { heeds } from './limits.js'
 import type { Names } from './names.js'
 
 /** What a decision reads of a task. */
@@ -62,7 +63,7 @@ export interface Changes {
 export const figureColumns = [...states, ...totals] as const
 type Figure = (typeof figureColumns)[number]
 /** Where each of them stands. */
-export const figureAt = Object.fromEntries(figureColumns.map((name, i) => [name, i])) as Record<Figure, number>
+const figureAt = Object.fromEntries(figureColumns.map((name, i) => [name, i])) as Record<Figure, number>
 
 /** The columns of a batch's figures, in this order. */
 export const batchColumns = ['total', 'done', 'dead', 'cancelled', 'retries', 'returned', 'forwarded'] as const
@@ -126,13 +127,20 @@ export abstract class Ledger {
     if (from === 'leased' && to !== 'leased') this.wakeTypes(this.catalog.sharing(type))
   }
 
-  /** Notes something under every limit that this queue draws on. */
-  note(queue: number, change: (note: LimitNote) => void): void {
-    for (const { id } of this.catalog.limitsOf(queue)) {
+  /** Notes something of this kind under every limit that heeds it, of those that the queue draws on. */
+  note(queue: number, kind: keyof typeof heeds, change: (note: LimitNote) => void): void {
+    for (const limit of this.catalog.limitsOf(queue)) {
+      if (!heeds[kind](limit)) continue
+      const { id } = limit
       const note = this.notes.get(id) ?? emptyNote(this.now)
       this.notes.set(id, note)
       change(note)
     }
+  }
+
+  /** What this transaction added to a figure of a type and has not written yet. */
+  added(type: number, name: Figure): number {
+    return this.tally.get(type)?.[figureAt[name]] ?? 0
   }
 
   figure(type: number, name: Figure, n: number): void {

@@ -28,6 +28,8 @@ export interface LimitRow {
 /** A limit as the claims of one queue meet it. */
 export interface Limit {
   id: number
+  /** The queue (id) whose own it is; null: a named one. */
+  queue: number | null
   settings: LimitSettings
   breaker: Breaker | null
 }
@@ -56,9 +58,9 @@ export function drawn(queue: number, policy: Policy, rows: readonly LimitRow[]):
   const { concurrencyMax, perSecondMax, breaker, uses } = policy
   const own: LimitSettings = { concurrencyMax, perSecondMax, adaptive: false }
   const limits = rows.flatMap((row): Limit[] => {
-    if (row.queue === queue) return needsOwn(policy) ? [{ id: row.id, settings: own, breaker }] : []
+    if (row.queue === queue) return needsOwn(policy) ? [{ id: row.id, queue, settings: own, breaker }] : []
     if (row.name === null || !uses.includes(row.name)) return []
-    return [{ id: row.id, settings: limitSettings(row), breaker: null }]
+    return [{ id: row.id, queue: null, settings: limitSettings(row), breaker: null }]
   })
   return limits.sort((a, b) => a.id - b.id)
 }
@@ -85,9 +87,16 @@ export interface Allowance extends Room {
   limited: boolean
 }
 
-/** True when a claim has to know of this. */
-export const worthNoting = ({ settings, breaker }: Limit, { refunds }: LimitNote): boolean =>
-  settings.adaptive || breaker !== null || (refunds > 0 && settings.perSecondMax !== null)
+/** Which limits change by what happens under them: the others need not hear of it. */
+export const heeds: Record<'refunds' | 'overloads' | 'done' | 'failed', (limit: Limit) => boolean> = {
+  refunds: ({ settings }) => settings.perSecondMax !== null,
+  overloads: ({ settings }) => settings.adaptive,
+  done: ({ settings, breaker }) => settings.adaptive || breaker !== null,
+  failed: ({ breaker }) => breaker !== null,
+}
+
+/** What the audit says of a breaker that opened. */
+export const openedBy = ({ failed }: LimitNote): Patch => ({ fingerprint: failed.at(-1)?.[0] })
 
 /** True when nothing of this queue may be claimed ahead of need: it would hold what others could use. */
 export const holdsBack = (limits: readonly Limit[], stateOf: (limit: number) => LimitState): boolean =>

@@ -25,6 +25,11 @@ export interface Tables {
   routes: readonly RouteRow[]
 }
 
+interface Draws {
+  limits: Map<number, readonly Limit[]>
+  queues: Map<number, readonly number[]>
+}
+
 const noLimits: readonly Limit[] = []
 const noTypes: readonly number[] = []
 
@@ -39,8 +44,8 @@ export class Names {
   private readonly routes = new Map<number, number>()
   protected readonly batches = new Map<number, string>()
   private limitRows: readonly LimitRow[] = []
-  /** What each queue draws on; null until somebody asks. */
-  private draws: Map<number, Limit[]> | null = null
+  /** What each queue draws on, and the queues that draw on each limit; null until somebody asks. */
+  private draws: Draws | null = null
 
   queue(name: string): QueueRow | undefined {
     return this.queues.get(name)
@@ -143,13 +148,28 @@ export class Names {
   /** The limits that claims of a queue draw on; none for most, which costs them nothing. */
   limitsOf(queue: number): readonly Limit[] {
     if (this.limitRows.length === 0) return noLimits
-    this.draws ??= new Map([...this.queuesById.keys()].map((id) => [id, drawn(id, this.policyOf(id), this.limitRows)]))
-    return this.draws.get(queue) ?? noLimits
+    return this.drawing().limits.get(queue) ?? noLimits
   }
 
   /** The queues (ids) that draw on a limit. */
-  queuesUnder(limit: number): number[] {
-    return [...this.queuesById.keys()].filter((queue) => this.limitsOf(queue).some(({ id }) => id === limit))
+  queuesUnder(limit: number): readonly number[] {
+    return this.drawing().queues.get(limit) ?? []
+  }
+
+  queueNamesUnder(limit: number): string[] {
+    return this.queuesUnder(limit).map((id) => this.queueById(id).name)
+  }
+
+  private drawing(): Draws {
+    if (this.draws !== null) return this.draws
+    const draws: Draws = { limits: new Map(), queues: new Map() }
+    for (const queue of this.queuesById.keys()) {
+      const limits = drawn(queue, this.policyOf(queue), this.limitRows)
+      draws.limits.set(queue, limits)
+      for (const { id } of limits) draws.queues.set(id, [...(draws.queues.get(id) ?? []), queue])
+    }
+    this.draws = draws
+    return draws
   }
 
   /** The types (ids) whose deliveries count under a limit. */

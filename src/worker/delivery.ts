@@ -159,11 +159,12 @@ export class TaskDelivery implements Delivery {
     }
   }
 
-  extend(ms: number): Promise<void> {
-    return this.#desk.extend(this.#run, ms)
+  // Functions of their own: handlers take a delivery apart, as in `(payload, { extend })`.
+  get extend() {
+    return (ms: number): Promise<void> => this.#desk.extend(this.#run, ms)
   }
 
-  progress(value: unknown): Promise<void> {
-    return this.#desk.progress(this.#run, value)
+  get progress() {
+    return (value: unknown): Promise<void> => this.#desk.progress(this.#run, value)
   }
 }

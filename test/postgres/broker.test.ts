@@ -1,8 +1,8 @@
 // What a broker asks of PostgreSQL: tokens, workers that live on other machines, and claims that are sent again.
-import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import type { Engine, WorkerInfo } from '../../dist/engine/contract.js'
-import { engineFor } from '../../dist/engines/open.js'
+import { beforeAll, expect, it } from 'vitest'
+import type { WorkerInfo } from '../../dist/engine/contract.js'
 import { systemClock } from '../../dist/ground/clock.js'
+import { opened } from './client.js'
 import { type Server, serverOfFile } from './server.js'
 
 const starting = serverOfFile()
@@ -11,13 +11,6 @@ let server: Server
 beforeAll(async () => {
   server = await starting()
 }, 60_000)
-
-async function opened(url: string): Promise<Engine> {
-  const engine = engineFor(url)
-  await engine.open()
-  onTestFinished(() => engine.close())
-  return engine
-}
 
 it('keeps tokens, two live ones of a name at most however many ask at once, until they are revoked', async () => {
   const url = await server.database()

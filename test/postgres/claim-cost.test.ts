@@ -1,10 +1,8 @@
 // What a claim costs on PostgreSQL grows neither with the backlog nor with an old snapshot; waiting costs little.
 import { connect } from 'piecework'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import type { Engine } from '../../dist/engine/contract.js'
-import { engineFor } from '../../dist/engines/open.js'
 import { monotonicMs, until } from '../laws/processes.js'
-import { client } from './client.js'
+import { client, opened } from './client.js'
 import { costly, explained, fill } from './plan.js'
 import { type Server, serverOfFile } from './server.js'
 
@@ -14,13 +12,6 @@ let server: Server
 beforeAll(async () => {
   server = await starting()
 }, 60_000)
-
-async function opened(url: string): Promise<Engine> {
-  const engine = engineFor(url)
-  await engine.open()
-  onTestFinished(() => engine.close())
-  return engine
-}
 
 it('reads the heads alone: no sort, no scan of a table, as few pages of 120 000 tasks as of 1000', async () => {
   const [small, large] = [await server.database(), await server.database()]

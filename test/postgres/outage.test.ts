@@ -1,10 +1,10 @@
 // PostgreSQL goes away: refused, restarted, its sessions killed; nothing accepted is lost and no delivery is charged.
 import { connect } from 'piecework'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import type { Engine, WorkerInfo } from '../../dist/engine/contract.js'
-import { engineFor, type OpenOptions } from '../../dist/engines/open.js'
+import type { WorkerInfo } from '../../dist/engine/contract.js'
 import { systemClock } from '../../dist/ground/clock.js'
 import { monotonicMs, start, until } from '../laws/processes.js'
+import { opened } from './client.js'
 import { type Server, serverOfFile } from './server.js'
 import { wayTo } from './way.js'
 
@@ -14,13 +14,6 @@ let server: Server
 beforeAll(async () => {
   server = await starting()
 }, 60_000)
-
-async function opened(url: string, options: OpenOptions = {}): Promise<Engine> {
-  const engine = engineFor(url, options)
-  await engine.open()
-  onTestFinished(() => engine.close())
-  return engine
-}
 
 const payload = JSON.stringify({ do: 'quick' })
 

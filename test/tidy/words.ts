@@ -119,7 +119,7 @@ const machinePaths: Rule = {
     ),
   bad: [file('test/a.test.ts', `const where = '${['', 'home', 'ada', 'x.db'].join('/')}'`)],
   bites: 1,
-  good: [file('README.md', 'https://example.com/home/page and ./work/x, ~/work/y')],
+  good: [file('README.md', ['https://example.com', '.', '~'].map((start) => [start, 'home', 'x'].join('/')).join(' '))],
 }
 
 export const wordRules = [bannedWords, firstSentences, fileNames, machinePaths]

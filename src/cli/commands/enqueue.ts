@@ -12,7 +12,7 @@ import { type Format, formatOf, formats, type Item } from '../items.js'
 import { counted, type Output } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { fileOf, type Store, withStore } from '../store.js'
-import { choice, duration, pair, whole } from '../values.js'
+import { choice, collected, duration, pair, whole } from '../values.js'
 
 interface Given {
   text?: boolean
@@ -50,8 +50,6 @@ export function enqueueCommand(program: Command): void {
 
 /** Ids that an error names one by one. */
 const idsMax = 20
-
-const collected = (text: string, before: string[] | undefined) => [...(before ?? []), text]
 
 const act: Act = async (context, args, options) => {
   const given = options as Given

@@ -20,9 +20,7 @@ import { humanMs, isoOf, table } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
 import { jsonWith } from '../raw.js'
 import { withStore } from '../store.js'
-import { choice, duration, instant, pair, whole } from '../values.js'
-
-const collected = (text: string, before: string[] | undefined) => [...(before ?? []), text]
+import { choice, collected, duration, instant, pair, whole } from '../values.js'
 
 export function scheduleCommand(program: Command): void {
   const schedule = program.command('schedule').description('list schedules, set or remove one, see when one fires')

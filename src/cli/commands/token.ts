@@ -7,9 +7,7 @@ import type { TokenRecord } from '../../task/records.js'
 import { isoOf, table } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { withStore } from '../store.js'
-import { choice, duration } from '../values.js'
-
-const collected = (text: string, before: string[] | undefined) => [...(before ?? []), text]
+import { choice, collected, duration } from '../values.js'
 
 export function tokenCommand(program: Command): void {
   const token = program.command('token').description('make, list and revoke the tokens of a broker')

@@ -1,6 +1,8 @@
 // Hands out ready tasks on PostgreSQL: one statement that skips what others lock, from a remembered place on.
+
 import type { Blocker, ClaimAsk, Claimed, ClaimedTask, Want } from '../../engine/contract.js'
 import type { Clock } from '../../ground/clock.js'
+import { soonest } from '../../ground/soonest.js'
 import { keepsResult, parseReceipt, receiptText } from '../receipt.js'
 import { keep, keptAnswer, requestName } from './answer.js'
 import { allowance, charge } from './limits.js'
@@ -98,8 +100,8 @@ export async function claim(s: Session, ask: ClaimAsk, marks: Marks): Promise<Cl
   }
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
   let roomMs: number | null = null
-  for (const want of ask.wants) roomMs = sooner(roomMs, await claimWant(s, ask, want, marks, answer))
-  if (answer.deliveries.length === 0) answer.nextDueMs = sooner(await nextDueMs(s), roomMs)
+  for (const want of ask.wants) roomMs = soonest([roomMs, await claimWant(s, ask, want, marks, answer)])
+  if (answer.deliveries.length === 0) answer.nextDueMs = soonest([await nextDueMs(s), roomMs])
   // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
   else if (request !== null) {
     const deliveries = answer.deliveries.map(({ receipt, batch }) => [receipt, batch])
@@ -188,9 +190,6 @@ function delivery(
     limited,
   }
 }
-
-/** Of two spans of time, null being endless, the shorter one. */
-const sooner = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : Math.min(a, b))
 
 const byPlace = (a: ClaimedRow, b: ClaimedRow) => a.place - b.place || a.id - b.id
 

@@ -187,11 +187,8 @@ class PostgresEngine implements Engine {
       // A first delivery that a crash forgets is handed out again; a task handed out before must keep its new fence.
       relaxed: ({ deliveries }) => deliveries.every((delivery) => delivery.number === 1),
     })
-    const { blockedBy, nextDueMs } = claimed
-    if (blockedBy.length > 0) {
-      const blocked = blockedBy.map(({ queue }) => queue)
-      wake.hold(blocked, nextDueMs)
-    }
+    const blocked = claimed.blockedBy.map(({ queue }) => queue)
+    if (blocked.length > 0) wake.hold(blocked, claimed.nextDueMs)
     return claimed
   }
 

@@ -2,7 +2,6 @@
 import type { Patch } from '../../engine/contract.js'
 import { charged, emptyNote, type LimitNote, type LimitState, noted } from '../../task/limiter.js'
 import type { LimitRecord } from '../../task/records.js'
-import { figureAt } from '../ledger.js'
 import {
   type Allowance,
   changeOf,
@@ -14,6 +13,7 @@ import {
   limitState,
   limitToRemove,
   needsOwn,
+  openedBy,
   patchedLimit,
   roomUnderAll,
 } from '../limits.js'
@@ -30,7 +30,7 @@ export async function allowance(s: Session, queue: number): Promise<Allowance | 
   if (limits.length === 0) return null
   const ids = limits.map(({ id }) => id)
   if (!(await lock(s, ids))) return { free: 0, by: 'limit', againMs: busyMs * (1 + s.random()), limited: true }
-  await takeIn(s, queue, limits)
+  await takeIn(s, limits)
   const leased = await leasedUnder(s, ids)
   const stateOf = (limit: number) => s.limitStates.get(limit) as LimitState
   const room = roomUnderAll(limits, stateOf, (limit) => leased.get(limit) ?? 0, s.now)
@@ -59,15 +59,17 @@ function set(s: Session, id: number, state: LimitState): void {
 }
 
 /** Takes in what settles have noted since the last claim. */
-async function takeIn(s: Session, queue: number, limits: readonly Limit[]): Promise<void> {
+async function takeIn(s: Session, limits: readonly Limit[]): Promise<void> {
   const rows = await s.run<{ limitId: number; note: string }>(s.q.takeLimitNotes, [limits.map(({ id }) => id)])
   for (const { limitId, note } of rows) {
     const limit = limits.find(({ id }) => id === limitId) as Limit
     const told = { ...emptyNote(s.now), ...(JSON.parse(note) as LimitNote) }
     const { state, opened } = noted(limit, s.limitStates.get(limitId) as LimitState, told)
     set(s, limitId, state)
-    const { name } = s.catalog.queueById(queue)
-    if (opened) audit(s, 'piecework', 'open breaker', name, { fingerprint: told.failed.at(-1)?.[0] })
+    // Only a queue's own limit has a breaker.
+    if (opened && limit.queue !== null) {
+      audit(s, 'piecework', 'open breaker', s.catalog.queueById(limit.queue).name, openedBy(told))
+    }
   }
 }
 
@@ -77,7 +79,7 @@ async function leasedUnder(s: Session, ids: readonly number[]): Promise<Map<numb
   const columns = [pairs.map(([id]) => id), pairs.map(([, type]) => type)]
   const rows = await s.run<{ id: number; leased: number }>(s.q.leasedUnder, columns)
   const sums = new Map(rows.map(({ id, leased }) => [id, leased]))
-  for (const [id, type] of pairs) sums.set(id, (sums.get(id) ?? 0) + s.added(type, figureAt.leased))
+  for (const [id, type] of pairs) sums.set(id, (sums.get(id) ?? 0) + s.added(type, 'leased'))
   return sums
 }
 
@@ -108,7 +110,7 @@ export async function configureLimit(
 }
 
 async function removeLimit(s: Session, row: LimitRow | undefined, name: string, actor: string): Promise<LimitRecord> {
-  const queues = row ? s.catalog.queuesUnder(row.id).map((id) => s.catalog.queueById(id).name) : []
+  const queues = row ? s.catalog.queueNamesUnder(row.id) : []
   const removed = limitToRemove(row, name, queues)
   const record = await recordOf(s, removed)
   await s.run(s.q.dropLimit, [removed.id])
@@ -124,7 +126,7 @@ export async function limits(s: Session): Promise<LimitRecord[]> {
 }
 
 async function recordOf(s: Session, row: LimitRow): Promise<LimitRecord> {
-  const queues = s.catalog.queuesUnder(row.id).map((id) => s.catalog.queueById(id).name)
+  const queues = s.catalog.queueNamesUnder(row.id)
   const leased = (await leasedUnder(s, [row.id])).get(row.id) ?? 0
   const [stored] = await s.run<{ state: string }>(s.q.limitState, [row.id])
   return limitRecord(row.name as string, limitSettings(row), limitState(stored?.state), { leased, queues, now: s.now })

@@ -7,7 +7,6 @@ import type { LimitState } from '../../task/limiter.js'
 import type { HistoryRecord } from '../../task/records.js'
 import { fingerprint } from '../fingerprint.js'
 import { type Changes, type DedupHolder, type End, type HeldRow, Ledger, type Replacement } from '../ledger.js'
-import { worthNoting } from '../limits.js'
 import { code } from '../receipt.js'
 import type { Catalog } from './catalog.js'
 import type { Link } from './link.js'
@@ -146,11 +145,6 @@ export class Session extends Ledger {
     row.mixed = 1
   }
 
-  /** What this transaction added to a figure of a type. */
-  added(type: number, figure: number): number {
-    return this.tally.get(type)?.[figure] ?? 0
-  }
-
   /** No lower place than before, but room. */
   wakeTypes(types: Iterable<number>): void {
     for (const type of types) this.readied(type, Number.POSITIVE_INFINITY)
@@ -204,10 +198,7 @@ export class Session extends Ledger {
     this.tally.clear()
     this.batches.clear()
     const sends: [Statement, unknown[][]][] = []
-    for (const [id, note] of this.notes) {
-      const limit = this.catalog.limitById(id)
-      if (limit && worthNoting(limit, note)) sends.push([q.addLimitNote, [id, JSON.stringify(note)] as never])
-    }
+    for (const [id, note] of this.notes) sends.push([q.addLimitNote, [id, JSON.stringify(note)] as never])
     this.notes.clear()
     if (tally.length > 0) sends.push([q.addTally, columnsOf(tally)])
     if (progress.length > 0) sends.push([q.addProgress, columnsOf(progress)])

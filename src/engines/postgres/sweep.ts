@@ -1,5 +1,7 @@
 // Ends leases whose time is over, matures what is due, buries what passed its deadline, folds figures, prunes.
+
 import type { Swept } from '../../engine/contract.js'
+import { soonest } from '../../ground/soonest.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { follow } from './enqueue.js'
@@ -91,7 +93,8 @@ export async function nextDueMs(s: Session): Promise<number | null> {
 export const instants = async (s: Session): Promise<Instants> =>
   (await s.run<Instants>(s.q.instants, [0, 0]))[0] as Instants
 
+/** Milliseconds until the first of these instants. */
 export function until(now: number, instants: readonly (number | null)[]): number | null {
-  const next = Math.min(...instants.map((at) => at ?? Number.POSITIVE_INFINITY))
-  return next === Number.POSITIVE_INFINITY ? null : Math.max(0, next - now)
+  const next = soonest(instants)
+  return next === null ? null : Math.max(0, next - now)
 }

@@ -1,7 +1,8 @@
 // Hands out the ready tasks with the lowest places under a new lease.
+
 import type { Blocker, ClaimAsk, Claimed, Want } from '../../engine/contract.js'
+import { soonest } from '../../ground/soonest.js'
 import { answerKeepMs } from '../../task/limits.js'
-import { figureAt } from '../ledger.js'
 import { keepsResult, receiptText } from '../receipt.js'
 import { allowance, charge } from './limits.js'
 import type { ClaimedRow } from './rows.js'
@@ -22,8 +23,8 @@ export function claim(s: Session, ask: ClaimAsk): Claimed {
   const answer: Claimed = { deliveries: [], nextDueMs: null, blockedBy: [] }
   const { deliveries } = answer
   let roomMs: number | null = null
-  for (const want of ask.wants) roomMs = sooner(roomMs, claimWant(s, ask, want, answer))
-  if (deliveries.length === 0) answer.nextDueMs = sooner(nextDueMs(s), roomMs)
+  for (const want of ask.wants) roomMs = soonest([roomMs, claimWant(s, ask, want, answer)])
+  if (deliveries.length === 0) answer.nextDueMs = soonest([nextDueMs(s), roomMs])
   // Nothing is not kept: a long poll looks again under the same name, and who waits for work must not write.
   if (ask.requestId !== null && deliveries.length > 0) {
     s.q.addAnswer.run(requestName(ask), JSON.stringify(answer), s.now + answerKeepMs)
@@ -51,14 +52,11 @@ export function nothingToClaim(s: Session, ask: ClaimAsk): Claimed | null {
       const room = allowance(s, queue.id)
       if (room === null || room.free > 0) return null
       blockedBy.push({ queue: want.queue, by: room.by })
-      roomMs = sooner(roomMs, room.againMs)
+      roomMs = soonest([roomMs, room.againMs])
     }
   }
-  return { deliveries: [], nextDueMs: sooner(next, roomMs), blockedBy }
+  return { deliveries: [], nextDueMs: soonest([next, roomMs]), blockedBy }
 }
-
-/** Of two spans of time, null being endless, the shorter one. */
-const sooner = (a: number | null, b: number | null) => (a === null ? b : b === null ? a : Math.min(a, b))
 
 /** Adds what this want gets to the answer; answers when time alone makes room for more, null when it does not. */
 function claimWant(s: Session, ask: ClaimAsk, want: Want, { deliveries, blockedBy }: Claimed): number | null {
@@ -147,7 +145,7 @@ function claimable(s: Session, queue: number, names: readonly string[] | null): 
 }
 
 const readyNow = (s: Session, type: number): number =>
-  (s.q.readyOf.get(type) as { ready: number }).ready + s.added(type, figureAt.ready)
+  (s.q.readyOf.get(type) as { ready: number }).ready + s.added(type, 'ready')
 
 /** With the length of its first part, so that no two pairs of texts are one. */
 const requestName = ({ worker, requestId }: ClaimAsk) => `claim ${worker.length} ${worker} ${requestId}`

@@ -34,7 +34,7 @@ import { answered } from './answer.js'
 import { claim, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
-import { translated } from './errors.js'
+import { isBusy, translated } from './errors.js'
 import { growthWatch } from './growth.js'
 import { fileGuard, type Guard, noGuard } from './guard.js'
 import { allowance } from './limits.js'
@@ -177,7 +177,7 @@ class SqliteEngine implements Engine {
   }
 
   async claim(ask: ClaimAsk): Promise<Claimed> {
-    const nothing = this.use().turn.idle ? await this.read((s) => nothingToClaim(s, ask)) : null
+    const nothing = this.use().turn.idle ? this.glance((s) => nothingToClaim(s, ask)) : null
     if (nothing) return nothing
     return this.write(
       (s) => claim(s, ask),
@@ -203,7 +203,7 @@ class SqliteEngine implements Engine {
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
     // Our lock proves the life of this machine's workers only; one that joins from afar has none.
     const proof = event === 'join' && info.bootId === this.ports.clock.bootId ? this.hold() : null
-    const heard = event === 'beat' ? await this.read((s) => oldBeat(s, info)) : null
+    const heard = event === 'beat' ? this.glance((s) => oldBeat(s, info)) : null
     if (heard) return heard
     return this.write((s) => {
       if (event === 'beat') return beat(s, info)
@@ -218,11 +218,12 @@ class SqliteEngine implements Engine {
     guard.check()
     const growth = this.use().growth()
     if (growth) warn(growth)
-    const { workers, jumped, ahead } = await this.read((s) => ({
+    const look = (s: Session) => ({
       workers: s.q.workers.all() as WorkerRow[],
       jumped: wallMoved(s),
       ahead: outlook(s, guard.full()),
-    }))
+    })
+    const { workers, jumped, ahead } = this.glance(look) ?? (await this.read(look))
     const dead = findDead(workers, session.clock.bootId, liveness)
     const { quiet, nextMs, slots } = ahead
     if (quiet && dead.length === 0 && !jumped && turn.idle) {
@@ -335,6 +336,16 @@ class SqliteEngine implements Engine {
   /** Reads in one snapshot; waits while another process rebuilds the log's index, as after the death of a writer. */
   private read<T>(work: (s: Session) => T): Promise<T> {
     return this.patient.until(() => this.readOnce(work))
+  }
+
+  /** Reads at once, so that the call keeps its place among those of this turn; null when it would have to wait. */
+  private glance<T>(work: (s: Session) => T): T | null {
+    try {
+      return this.readOnce(work)
+    } catch (error) {
+      if (isBusy(error)) return null
+      throw translated(error, this.file)
+    }
   }
 
   /** The event loop never gives the turn away inside, so no write of ours can come between. */

@@ -2,18 +2,17 @@
 import type { Patch } from '../../engine/contract.js'
 import { charged, type LimitNote, type LimitState, noted } from '../../task/limiter.js'
 import type { LimitRecord } from '../../task/records.js'
-import { figureAt } from '../ledger.js'
 import {
   type Allowance,
   changeOf,
   holdsBack,
-  type Limit,
   type LimitRow,
   limitRecord,
   limitSettings,
   limitState,
   limitToRemove,
   needsOwn,
+  openedBy,
   patchedLimit,
   roomUnderAll,
 } from '../limits.js'
@@ -73,21 +72,15 @@ export function charge(s: Session, queue: number, count: number): void {
 
 /** Takes in what happened under the limits in this transaction. */
 export function takeIn(s: Session, notes: ReadonlyMap<number, LimitNote>): void {
-  const byId = new Map<number, { limit: Limit; queue: number }>()
-  for (const id of notes.keys()) {
-    for (const queue of s.catalog.queuesUnder(id)) {
-      const limit = s.catalog.limitsOf(queue).find((one) => one.id === id)
-      if (limit) byId.set(id, { limit, queue })
-    }
-  }
   for (const [id, note] of notes) {
-    const found = byId.get(id)
-    if (!found) continue
-    const { state, opened } = noted(found.limit, s.limits.of(id), note)
+    const limit = s.catalog.limitById(id)
+    if (!limit) continue
+    const { state, opened } = noted(limit, s.limits.of(id), note)
     s.limits.set(id, state)
-    if (!opened) continue
-    const { name } = s.catalog.queueById(found.queue)
-    audit(s, 'piecework', 'open breaker', name, { fingerprint: note.failed.at(-1)?.[0] })
+    // Only a queue's own limit has a breaker.
+    if (opened && limit.queue !== null) {
+      audit(s, 'piecework', 'open breaker', s.catalog.queueById(limit.queue).name, openedBy(note))
+    }
   }
 }
 
@@ -95,7 +88,7 @@ export function takeIn(s: Session, notes: ReadonlyMap<number, LimitNote>): void 
 function leasedUnder(s: Session, limit: number): number {
   const types = s.catalog.typesUnder(limit)
   const { n } = s.q.leasedOf.get(JSON.stringify(types)) as { n: number }
-  return types.reduce((sum, type) => sum + s.added(type, figureAt.leased), n)
+  return types.reduce((sum, type) => sum + s.added(type, 'leased'), n)
 }
 
 /** A queue whose policy has ceilings of its own, or a breaker, gets a limit to remember things in. */
@@ -120,7 +113,7 @@ export function configureLimit(s: Session, name: string, patch: Patch | null, ac
 }
 
 function removeLimit(s: Session, row: LimitRow | undefined, name: string, actor: string): LimitRecord {
-  const queues = row ? s.catalog.queuesUnder(row.id).map((id) => s.catalog.queueById(id).name) : []
+  const queues = row ? s.catalog.queueNamesUnder(row.id) : []
   const removed = limitToRemove(row, name, queues)
   const record = recordOf(s, removed)
   s.q.dropLimit.run(removed.id)
@@ -133,7 +126,7 @@ export const limits = (s: Session): LimitRecord[] =>
   s.catalog.allLimits.filter(({ name }) => name !== null).map((row) => recordOf(s, row))
 
 function recordOf(s: Session, row: LimitRow): LimitRecord {
-  const queues = s.catalog.queuesUnder(row.id).map((id) => s.catalog.queueById(id).name)
+  const queues = s.catalog.queueNamesUnder(row.id)
   const leased = leasedUnder(s, row.id)
   return limitRecord(row.name as string, limitSettings(row), s.limits.of(row.id), { leased, queues, now: s.now })
 }

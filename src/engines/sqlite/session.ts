@@ -267,11 +267,6 @@ export class Session extends Ledger {
     return promoted
   }
 
-  /** What this transaction added to a figure of a type and has not written yet. */
-  added(type: number, figure: number): number {
-    return this.tally.get(type)?.[figure] ?? 0
-  }
-
   wakeTypes(types: Iterable<number>): void {
     for (const type of types) this.woken.add(type)
   }

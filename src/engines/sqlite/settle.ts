@@ -3,6 +3,7 @@ import type { Held, Verdict } from '../../engine/contract.js'
 import type { Outcome } from '../../task/lifecycle.js'
 import { acked, endDelivery, freed, keepEnd } from '../endings.js'
 import type { End, HeldRow } from '../ledger.js'
+import { heeds } from '../limits.js'
 import { cancelAsked, code, parseReceipt, type Receipt, stateOf } from '../receipt.js'
 import { moveOn } from './move.js'
 import type { AckedRow } from './rows.js'
@@ -28,8 +29,9 @@ function settleOne(s: Session, verdict: Verdict): Outcome {
 function ack(s: Session, receipt: Receipt, result: string | null): Outcome {
   const { id, fence, nonce, type } = receipt
   const end: End = { outcome: 'done', result }
-  const limited = s.catalog.limitsOf(queueOf(s, type)).length > 0
-  if (!limited && s.q.ackPlain.run(id, fence, nonce, type).changes > 0) {
+  // What heeds acks has to know how long it took.
+  const heeded = s.catalog.limitsOf(queueOf(s, type)).some(heeds.done)
+  if (!heeded && s.q.ackPlain.run(id, fence, nonce, type).changes > 0) {
     s.count('ack', type, 'leased', null)
     keepEnd(s, { id, type, queue: queueOf(s, type), flags: 0 }, end)
     return 'done'
@@ -41,7 +43,7 @@ function ack(s: Session, receipt: Receipt, result: string | null): Outcome {
   s.countBatch(row.batch, 'done')
   // A first delivery acked under its lease has no history to remove.
   if (row.number > 1 || row.state !== code.leased) s.q.dropHistory.run(id)
-  if (limited) acked(s, queueOf(s, type), s.now - (row.claimedAt ?? s.now))
+  if (heeded) acked(s, queueOf(s, type), s.now - (row.claimedAt ?? s.now))
   const ended = { ...row, id, queue: queueOf(s, row.type) }
   freed(s, ended)
   keepEnd(s, ended, end)

@@ -1,5 +1,7 @@
 // Ends leases whose time is over, matures what is due, buries what passed its deadline, prunes what is old.
+
 import type { Swept } from '../../engine/contract.js'
+import { soonest } from '../../ground/soonest.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { moveOn } from './move.js'
@@ -53,12 +55,6 @@ const nextLate = (s: Session) => s.q.nextDeadline.get() as Late
 
 const slotInMs = (s: Session, { slotAt }: Late) => (slotAt === null ? null : Math.max(0, slotAt - wallNow(s)))
 
-/** The least of these; null when all of them are. */
-function soonest(all: readonly (number | null)[]): number | null {
-  const least = Math.min(...all.map((ms) => ms ?? Number.POSITIVE_INFINITY))
-  return least === Number.POSITIVE_INFINITY ? null : least
-}
-
 /** Matures what is due and ends leases, at most `max` of each; a claim starts with it, so none waits for a sweep. */
 export function sweepDue(s: Session, max: number): { matured: number; expired: number; promoted: number } {
   const due = s.q.dueTasks.all(s.now, max) as HeldRow[]
@@ -91,7 +87,7 @@ function bury(s: Session, worker: number, crash: boolean): number {
 export function nextDueMs(s: Session): number | null {
   const due = (s.q.nextDue.get() as { at: number | null }).at
   const end = (s.q.nextEnd.get() as { at: number | null }).at
-  const next = due === null ? end : end === null ? due : Math.min(due, end)
+  const next = soonest([due, end])
   return next === null ? null : Math.max(0, next - s.now)
 }
 

@@ -160,11 +160,19 @@ async function configure(call: Call, body: { kind: Kind; name: string; patch: Pa
   else
     need(call, byCode ? ['work', 'operate'] : producing ? ['produce', 'operate'] : ['operate'], [
       name.split('\0', 1)[0],
+      ...(kind === 'queue' ? takersOf(patch) : []),
     ])
   const answer = await call.broker.engine.configure(kind, name, patch, actorOf(call, body.actor))
   if (kind === 'token') call.broker.doors.changed()
   return open(call, kind, answer)
 }
+
+/** The queues that would get the dead of this one as tasks: a way into them. */
+const takersOf = (patch: Patch | null): string[] =>
+  [patch?.code, patch?.operator].flatMap((layer) => {
+    const { deadTo } = (layer ?? {}) as Patch
+    return typeof deadTo === 'string' ? [deadTo] : []
+  })
 
 /** Who a remote program says it is, with the token that let it say so. */
 const actorOf = ({ who }: Call, actor: string) => (who.name === null ? actor : `${actor}, ${who.actor}`)

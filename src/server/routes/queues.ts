@@ -71,6 +71,7 @@ async function patch(call: Call): Promise<Reply> {
   const { broker, params, body, who } = call
   const name = params.q as string
   const { unset, ...fields } = (body ?? {}) as Record<string, unknown>
+  if (typeof fields.deadTo === 'string') refuseOther(who, fields.deadTo)
   const acting = broker.as(who)
   if (body === null) await configureQueue(acting, name, null)
   if (unset !== undefined) await broker.engine.configure('queue', name, { unset }, who.actor)
@@ -97,6 +98,11 @@ async function purge(call: Call): Promise<Reply> {
   return { body: { purged: changed } }
 }
 
+/** Throws PW_FORBIDDEN where tasks would come into a queue that the caller may not use. */
+function refuseOther(who: Call['who'], queue: string): void {
+  if (!who.covers(queue)) throw new PieceworkError('PW_FORBIDDEN', 'Its queues do not cover the other queue.')
+}
+
 async function move(call: Call): Promise<Reply> {
   const { name } = await queueOf(call)
   const { to, back, all: _, ...fields } = call.body as Record<string, unknown>
@@ -106,7 +112,7 @@ async function move(call: Call): Promise<Reply> {
   const filter = filterFor(name, fields)
   const acting = call.broker.as(call.who)
   const other = back ? (await routeOf(acting, name, filter.type ?? '')).to : String(to)
-  if (!call.who.covers(other)) throw new PieceworkError('PW_FORBIDDEN', 'Its queues do not cover the other queue.')
+  refuseOther(call.who, other)
   return { body: await (back ? moveBack(acting, name, filter, false) : moveTasks(acting, name, filter, to, false)) }
 }
 
