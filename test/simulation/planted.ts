@@ -132,7 +132,7 @@ const ofOrder = [
   plant(
     'limit',
     'a limit forgets what its own transaction has leased',
-    sqlite('limits.js', 's.added(type, figureAt.leased)', '0'),
+    sqlite('limits.js', "s.added(type, 'leased')", '0'),
   ),
   plant('limit', 'a full limit lets one more through', {
     file: 'task/limiter.js',
