@@ -3,6 +3,7 @@ import { both, plant, sqlite } from './plant.js'
 
 const ended = 'and total = done + dead + cancelled returning followUp'
 const over = 'where id = ? and finishedAt is null and sealedAt is not null'
+const payOwed = 'for (const [batch, text] of this.owed?.splice(0) ?? [])\n            follow(this, batch, text);'
 const dies = "s.countBatch(row.batch, 'dead');\n    // A dead task"
 
 const ofEnds = [
@@ -35,11 +36,7 @@ const ofFollowUps = [
     'follow-up',
     'what follows comes with the next commit',
     sqlite('session.js', 'follow(this, batch, ended.followUp);', '(this.owed ??= []).push([batch, ended.followUp]);'),
-    sqlite(
-      'session.js',
-      'flushBatches() {',
-      'flushBatches() {\n        for (const [batch, text] of this.owed?.splice(0) ?? [])\n            follow(this, batch, text);',
-    ),
+    sqlite('session.js', 'flushBatches() {', `flushBatches() {\n        ${payOwed}`),
   ),
   plant(
     'follow-up',
