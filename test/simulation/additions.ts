@@ -1,4 +1,4 @@
-// What was added to plans later, each seed's from a random stream of its own: what came before stays as it was.
+// What was added to plans later, thrown with dice of its own: what a seed had before, its first dice still decide.
 import { seededRandom } from '../../dist/testing/seeded-random.js'
 import { Dice } from './dice.js'
 import type { BatchPlan, Fault, FaultKind, Item, Plan } from './plan.js'
