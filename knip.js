@@ -2,6 +2,7 @@
 export default {
   entry: [
     'src/index.ts',
+    'src/engines/postgres/adapters.ts',
     'src/server/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',

@@ -5,7 +5,7 @@ export default defineConfig(({ mode }) => ({
   test: {
     environment: 'node',
     // What needs a program that npm cannot bring, or minutes: `npm run test:slow`.
-    include: [mode === 'slow' ? 'test/**/*.slow.ts' : 'test/**/*.test.ts'],
+    include: [mode === 'slow' ? 'test/**/*.slow.ts' : mode === 'compat' ? 'compat/*.compat.ts' : 'test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,

@@ -105,6 +105,12 @@ try {
     packed.files.every(({ path }) => !/^(test|bench|scripts|examples|\.)/.test(path)),
     'only what users need is packed',
   )
+  expect(
+    ['library', 'commands', 'errors', 'transactions'].every((page) =>
+      packed.files.some(({ path }) => path === `docs/${page}.md`),
+    ),
+    'the pages for users are packed',
+  )
   withoutSqlite(tarball)
   withSqlite(tarball, packed.version)
 } finally {

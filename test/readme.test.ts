@@ -153,7 +153,7 @@ describe('docs/library.md', () => {
   it('has every option of enqueue() and of work()', () => {
     const report = textOf('docs', 'api-report.md')
     for (const name of ['TaskOptions', 'WorkerOptions']) {
-      const [, fields = ''] = new RegExp(`interface ${name} \\{\n([\\s\\S]*?)^\\}`, 'm').exec(report) ?? []
+      const [, fields = ''] = new RegExp(`interface ${name}(?:<[^{]*>)? \\{\n([\\s\\S]*?)^\\}`, 'm').exec(report) ?? []
       const options = [...fields.matchAll(/^ +(\w+)\?:/gm)].map((match) => match[1] as string)
       expect(options.length).toBeGreaterThan(4)
       for (const option of options) expect(page, `${name}.${option}`).toContain(`\`${option}\``)

@@ -60,6 +60,8 @@ function plain<E extends Error>(error: E, code: string | null): E {
 
 export class Caller {
   readonly #running = new Set<Running>()
+  /** Signals that this process was sent: a terminal sends them to its whole foreground group. */
+  readonly #struck = new Set<NodeJS.Signals>()
   #stopping = false
 
   constructor(
@@ -78,6 +80,14 @@ export class Caller {
   /** COMMANDs that run now. */
   get running(): number {
     return this.#running.size
+  }
+
+  /**
+   * This process was sent a signal. A COMMAND that was just being started was in its process group still, and may have
+   * been ended by it: that is no failure of its own.
+   */
+  struck(signal: NodeJS.Signals): void {
+    this.#struck.add(signal)
   }
 
   /** Ends every running COMMAND: TERM, then KILL; their tasks are released. */
@@ -148,7 +158,7 @@ export class Caller {
       const running = await this.launch.start({ words: told.words, file, input, env: environmentOf(delivery) })
       const { ended, late } = await this.#watched(running, delivery.signal)
       if (input !== null) told.sent = Buffer.byteLength(input)
-      return { ...told, ended, ...(late ? this.#late : verdictOf(ended, delivery.signal)) }
+      return { ...told, ended, ...(late ? this.#late : verdictOf(ended, delivery.signal, this.#struck)) }
     } catch (error) {
       if (!(error instanceof PieceworkError)) throw error
       const { code, message } = error
@@ -222,7 +232,10 @@ function decide({ verdict, error, code, delivery, ended }: Told): void {
     case 'retry':
       throw plain(new Error(text), code)
     case 'release':
-      throw plain(new Release({ delayMs: ended?.stopped ? undefined : laterMs(delivery), cause: text }), code)
+      throw plain(
+        new Release({ delayMs: ended !== null && ended.exit !== 75 ? undefined : laterMs(delivery), cause: text }),
+        code,
+      )
   }
 }
 
@@ -235,14 +248,19 @@ function withoutItem(error: string, item: string): string {
 /** Exit 75 says "not now": half a second at first, doubling to a minute. */
 const laterMs = (delivery: number) => Math.min(60_000, 500 * 2 ** Math.min(delivery - 1, 7))
 
-function verdictOf(ended: Ended, { aborted, reason }: AbortSignal): Pick<Told, 'verdict' | 'error' | 'code'> {
+function verdictOf(
+  ended: Ended,
+  { aborted, reason }: AbortSignal,
+  struck: ReadonlySet<string>,
+): Pick<Told, 'verdict' | 'error' | 'code'> {
   const { exit, signal, stopped, stderr } = ended
   // Whatever it said after it was told to end: nobody knows whether its work is whole.
   if (stopped && aborted) {
     const verdict = reason.code === 'PW_CANCELLED' ? 'cancelled' : 'retry'
     return { verdict, error: reason.message, code: reason.code }
   }
-  if (stopped) return { verdict: 'release', error: 'ended by the run', code: null }
+  const withUs = signal !== null && struck.has(signal)
+  if (stopped || withUs) return { verdict: 'release', error: 'ended by the run', code: null }
   if (exit === 0) return { verdict: 'ack', error: null, code: null }
   const how = signal === null ? `exit ${exit}` : `killed by ${signal}`
   const said = lastText(stderr, errorBytesMax - how.length - 2).trim()

@@ -11,6 +11,8 @@ export interface Input {
   readonly format: Format
   /** How many items it has; null as long as nobody can know. */
   readonly total: number | null
+  /** The first of those that were looked at; null when there was none. */
+  readonly first: Item | null
   /** The items, some at a time; throws what ItemReader throws, after the items before it. */
   items(): AsyncGenerator<Item[]>
 }
@@ -42,7 +44,13 @@ export async function openInput(path: string | null, options: InputOptions): Pro
     file === null
       ? (createReadStream('', { fd: 0, start: stat.size - found.bytes, autoClose: false }) as Bytes)
       : read(file)
-  return { name, format: options.format, total: found.items, items: () => itemsOf(again(), options) }
+  return {
+    name,
+    format: options.format,
+    total: found.items,
+    first: found.first,
+    items: () => itemsOf(again(), options),
+  }
 }
 
 const read = (file: string): Bytes => createReadStream(file, { highWaterMark: 262_144 })
@@ -95,15 +103,24 @@ async function* itemsOf(bytes: Bytes, options: InputOptions): AsyncGenerator<Ite
   if (failure !== undefined) throw failure instanceof PieceworkError ? failure : unreadable(failure)
 }
 
-async function lookThrough(bytes: Bytes, options: InputOptions): Promise<{ items: number; bytes: number }> {
-  const found = { items: 0, bytes: 0 }
+interface Found {
+  items: number
+  bytes: number
+  first: Item | null
+}
+
+async function lookThrough(bytes: Bytes, options: InputOptions): Promise<Found> {
+  const found: Found = { items: 0, bytes: 0, first: null }
   const counted = async function* () {
     for await (const chunk of bytes) {
       found.bytes += chunk.length
       yield chunk
     }
   }
-  for await (const items of itemsOf(counted(), options)) found.items += items.length
+  for await (const items of itemsOf(counted(), options)) {
+    found.items += items.length
+    found.first ??= items[0] ?? null
+  }
   return found
 }
 
@@ -123,8 +140,8 @@ async function piped(file: string | null, options: InputOptions): Promise<Input>
     if (ahead.ended) return
     for (let next = await ahead.next; !next.done; next = await source.next()) yield next.value
   }
-  const total = ahead.ended ? first.length : null
-  return { name: file ?? '-', format: options.format, total, items: () => itemsOf(all(), options) }
+  const known = { total: ahead.ended ? first.length : null, first: first[0] ?? null }
+  return { name: file ?? '-', format: options.format, ...known, items: () => itemsOf(all(), options) }
 }
 
 interface Ahead {

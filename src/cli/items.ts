@@ -6,6 +6,7 @@ import { type ErrorCode, PieceworkError } from '../ground/errors.js'
 import { payloadBytesMax } from '../task/limits.js'
 import { checkPayloadText, encodePayload } from '../task/payload.js'
 import { breaksIn, fieldsOf, RecordEnds, withoutReturn } from './csv.js'
+import { choice } from './values.js'
 
 export const formats = ['lines', 'null', 'ndjson', 'csv', 'tsv'] as const
 export type Format = (typeof formats)[number]
@@ -27,6 +28,15 @@ const byExtension: Record<string, Format> = {
 
 /** The format that a file's name says; lines for everything else and for stdin. */
 export const formatOf = (file: string): Format => byExtension[extname(file).toLowerCase()] ?? 'lines'
+
+/** What to say of a file whose name promises JSON while its lines are read; null for any other. */
+export const linesHint = (file: string): string | null =>
+  extname(file).toLowerCase() === '.json'
+    ? `piecework: ${file} is read as lines; --format ndjson reads one JSON value from each`
+    : null
+
+/** The format of --format; throws PW_OPTION_INVALID. */
+export const formatNamed = (text: string): Format => (text === 'jsonl' ? 'ndjson' : choice('--format', text, formats))
 
 /** The byte order mark as UTF-8. */
 const mark = Buffer.from([0xef, 0xbb, 0xbf])

@@ -11,7 +11,7 @@ let parserText = ''
 
 /** Takes what follows `--` from the commands whose last argument it is, and leaves it to the others. */
 function split(words: string[]): string[] {
-  const command = words.find((word) => !word.startsWith('-'))
+  const command = words.find((word, index) => !word.startsWith('-') && words[index - 1] !== '--url')
   const at = words.indexOf('--')
   if (at === -1 || (command !== 'run' && command !== 'work')) return words
   setWordsAfter(words.slice(at + 1))
@@ -21,6 +21,12 @@ function split(words: string[]): string[] {
 const words = process.argv.slice(2)
 const asksJson = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined).includes('--json')
 
+/** In a folder that is gone every relative name leads nowhere. */
+function placed(error: unknown): unknown {
+  if ((error as { syscall?: unknown } | null)?.syscall !== 'uv_cwd') return error
+  return new PieceworkError('PW_STORE_MISSING', 'The current folder is gone: somebody removed it.')
+}
+
 async function main(): Promise<void> {
   const program = programOf((text) => {
     parserText += text
@@ -28,7 +34,7 @@ async function main(): Promise<void> {
   try {
     await program.parseAsync(split(words), { from: 'user' })
   } catch (error) {
-    const refusal = error instanceof CommanderError ? refusalOf(error, program, words) : error
+    const refusal = error instanceof CommanderError ? refusalOf(error, program, words) : placed(error)
     // `list | head` has what it wanted; a run or a worker says itself what its output's end means.
     if (refusal === null || (refusal instanceof PieceworkError && refusal.details.gone === true)) return
     const helped = error instanceof CommanderError && error.code === 'commander.help'

@@ -28,7 +28,7 @@ export const setWordsAfter = (words: readonly string[] | null): void => {
 /** The options that stand before or after the name of any command. */
 export const common = (command: Command): Command =>
   command
-    .option('--url <url>', 'the store: sqlite:FILE (default: PIECEWORK_URL, else sqlite:piecework.db)')
+    .option('--url <url>', 'sqlite:FILE, postgres://… or http://… (default: PIECEWORK_URL, else sqlite:piecework.db)')
     .option('--json', 'one JSON object, or one a line for lists')
 
 /** Gives the command an action that leaves its exit code in process.exitCode. */

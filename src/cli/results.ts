@@ -4,6 +4,7 @@ import {
   appendFileSync,
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   mkdirSync,
   openSync,
@@ -12,7 +13,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PieceworkError } from '../ground/errors.js'
 import type { Capture } from './capture.js'
 import type { Ended } from './child.js'
@@ -117,7 +118,7 @@ export class Results {
   /** FOLDER/NUMBER/{item,stdout,stderr}; each file appears whole. */
   async #file(folder: string, { number, item }: Told, ended: Ended): Promise<void> {
     const place = join(folder, String(number))
-    mkdirSync(place, { recursive: true })
+    if (!existsSync(place)) mkdirSync(place)
     const put = (name: string, data: Uint8Array | string) => {
       writeFileSync(join(place, `.${name}`), data)
       renameSync(join(place, `.${name}`), join(place, name))
@@ -130,11 +131,18 @@ export class Results {
   }
 }
 
+/** One level at a time: Node's own recursion never returns where a file system refuses folders, as in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  if (!existsSync(dirname(folder))) makeFolder(dirname(folder))
+  mkdirSync(folder)
+}
+
 /** Makes the places for files; throws PW_USAGE when one cannot be written, before anything is stored or runs. */
 export function makePlaces({ folder, log }: ResultOptions): void {
   filed('--results', () => {
     if (folder === null) return
-    mkdirSync(folder, { recursive: true })
+    makeFolder(folder)
     accessSync(folder, constants.W_OK | constants.X_OK)
   })
   filed('--joblog', () => {

@@ -195,12 +195,16 @@ class Session {
 
   /** Answers what takes the signal handlers away. */
   #listen(): () => void {
-    const interrupted = () => this.#interrupted(130)
-    const terminated = () => {
+    const interrupted = () => {
+      this.#caller.struck('SIGINT')
+      this.#interrupted(130)
+    }
+    const terminated = (signal: NodeJS.Signals) => {
+      this.#caller.struck(signal)
       if (this.#stop === null) this.#store.clock.after(termGraceMs, () => this.#caller.stopAll())
       this.#interrupted(143)
     }
-    const signals: [NodeJS.Signals, () => void][] = [
+    const signals: [NodeJS.Signals, (signal: NodeJS.Signals) => void][] = [
       ['SIGINT', interrupted],
       ['SIGTERM', terminated],
       ['SIGHUP', terminated],
@@ -250,12 +254,20 @@ class Session {
       this.#tell(`piecework: ${what}: those items were given back and run again, to keep the order`)
     }
     if (complete && this.#worker === null) this.#tell('piecework: nothing new and nothing open: nothing to do')
+    const away = this.#stop === null && !complete ? openIn(batch) : 0
+    if (away > 0) this.#tell(`piecework: ${this.#elsewhere(away)}`)
     const stdin = this.#input.name !== '-' ? null : this.#feed.ended ? 'read' : 'left'
     this.#output.did(`${batch.done} of ${batch.total} done, ${batch.dead} dead`)
     if (this.#output.json) await this.#output.value(summaryOf(batch, ms))
     else this.#tell(await reportOf(this.#store, batch, ms, this.#plan.again, stdin))
     if (this.#stop !== null && (this.#stop.error !== null || !complete)) return this.#stop.exit
-    return batch.dead > 0 ? 1 : 0
+    return batch.dead > 0 || !complete ? 1 : 0
+  }
+
+  /** What drained from this queue without an end was moved to another one. */
+  #elsewhere(count: number): string {
+    const list = quoted(['piecework', 'task', 'list', '--batch', this.#batch.name, ...this.#plan.again.url])
+    return `${counted(count, 'item')} of this batch are in other queues, where others have to do them: ${list}`
   }
 
   /** The batch as it stands now; as it stood, when somebody has forgotten it meanwhile. */

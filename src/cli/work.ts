@@ -9,7 +9,8 @@ import { Caller, type Manner, workWith } from './call.js'
 import { Gate } from './gate.js'
 import { Launch } from './launch.js'
 import { Order } from './order.js'
-import { errorText, exitOf, type Output, warningText } from './print.js'
+import { quoted } from './placeholders.js'
+import { counted, errorText, exitOf, grouped, type Output, warningText } from './print.js'
 import { Progress, stderrScreen } from './progress.js'
 import { Results } from './results.js'
 import type { Store } from './store.js'
@@ -22,6 +23,8 @@ export interface WorkPlan {
   graceMs: number
   types: readonly string[] | undefined
   untilDrained: boolean
+  /** The words that name the store in a command to paste; none where nobody named it. */
+  url: readonly string[]
 }
 
 /** What others may ask about a process that works. */
@@ -30,7 +33,7 @@ export interface Shift {
   ready(): boolean
   ended: Promise<number>
   /** First: no new claims, running ones get the grace time. Again: they get none. */
-  stop(): void
+  stop(signal?: NodeJS.Signals): void
 }
 
 /** The default export of a handler file; throws PW_HANDLER_UNREADABLE, PW_HANDLER_INVALID. */
@@ -82,6 +85,12 @@ export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
       output.say(warningText(error, output.json))
     })
   }
+  const sum = { done: 0, retries: 0, dead: 0 }
+  for (const worker of workers) {
+    worker.on('done', () => void sum.done++)
+    worker.on('retry', () => void sum.retries++)
+    worker.on('dead', () => void sum.dead++)
+  }
   const stopped = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve(), { once: true }))
   const run = async (): Promise<number> => {
     let dead = 0
@@ -93,6 +102,7 @@ export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
     await Promise.race([goal.catch((error) => over.signal.aborted || fail(error)), stopped])
     await Promise.all(workers.map((worker) => worker.stop({ graceMs: signals > 1 ? 0 : graceMs })))
     await caller?.close()
+    output.say(reportOf(sum, plan))
     if (failed === null) return dead > 0 ? 1 : 0
     output.say(errorText(failed, output.json))
     return exitOf(failed)
@@ -100,13 +110,22 @@ export function startWork(store: Store, plan: WorkPlan, output: Output): Shift {
   return {
     ready: () => workers.every((worker) => worker.health().ready),
     ended: run(),
-    stop() {
+    stop(signal) {
       signals++
+      if (signal !== undefined) caller?.struck(signal)
       over.abort()
       if (signals > 1) for (const worker of workers) worker.stop({ graceMs: 0 }).catch(fail)
       else clock.after(graceMs, () => caller?.stopAll())
     },
   }
+}
+
+/** What this process did, and what to look at next. */
+function reportOf({ done, retries, dead }: { done: number; retries: number; dead: number }, plan: WorkPlan): string {
+  const line = `piecework: ${grouped(done)} done, ${counted(retries, 'retry', 'retries')}, ${grouped(dead)} dead`
+  if (dead === 0) return line
+  const lists = plan.queues.map((name) => `  ${quoted(['piecework', 'dead', 'list', name, ...plan.url])}`)
+  return [line, 'next:', ...lists].join('\n')
 }
 
 function callerFor(

@@ -1,6 +1,8 @@
 // Rows as readers see them: instants on the wall clock, names for numbers, a page at a time.
 import type { Filter, Page } from '../engine/contract.js'
+import { PieceworkError } from '../ground/errors.js'
 import { states } from '../task/lifecycle.js'
+import { shown } from '../task/limits.js'
 import type { AuditRecord, HistoryRecord, ProofRecord, ResultRecord, TaskRecord } from '../task/records.js'
 import { followUpOf } from './followup.js'
 import { cancelAsked, code, parseId, stateOf } from './receipt.js'
@@ -9,18 +11,20 @@ const pageDefault = 50
 const pageMax = 1000
 
 /** Where a page starts and how long it may be. */
-export const pageOf = (filter: Filter, cursor: string | null): { after: number; limit: number } => ({
-  after: cursor === null ? 0 : (parseId(cursor) ?? 0),
-  limit: Math.min(filter.limit ?? pageDefault, pageMax),
-})
+export function pageOf(filter: Filter, cursor: string | null): { after: number; limit: number } {
+  const after = cursor === null ? 0 : parseId(cursor)
+  // The first page again would be read for ever.
+  if (after === null) throw new PieceworkError('PW_OPTION_INVALID', `There is no page after ${shown(cursor)}.`)
+  return { after, limit: Math.min(filter.limit ?? pageDefault, pageMax) }
+}
 
 /** All there is. */
 export const whole = (items: object[]): Page => ({ items: items as Page['items'], next: null })
 
 /** A page of rows, one more of which was asked for than fit. */
-export function paged<Row extends { id: number }>(rows: Row[], limit: number, shown: (row: Row) => object): Page {
+export function paged<Row extends { id: number }>(rows: Row[], limit: number, show: (row: Row) => object): Page {
   const those = rows.slice(0, limit)
-  return { ...whole(those.map(shown)), next: rows.length > limit ? String(those.at(-1)?.id) : null }
+  return { ...whole(those.map(show)), next: rows.length > limit ? String(those.at(-1)?.id) : null }
 }
 
 export const isNamed = (filter: Filter) => (row: { name: string }) =>

@@ -10,7 +10,7 @@ export const commandCodes = {
   PW_BATCH_OTHER_COMMAND: {
     meaning: 'This input has unfinished work under another COMMAND.',
     why: 'A batch of the same file has open or dead items, and COMMAND has none of its own yet.',
-    cure: 'Say --batch NAME or --new, or remove the other: `piecework batch forget`, then `piecework queue purge`.',
+    cure: 'Say --batch NAME (with --retry-dead for dead ones) or --new, or remove the other as the message says.',
   },
   PW_BATCH_UNORDERED: {
     meaning: 'The outputs of this batch cannot be kept in order.',
@@ -102,12 +102,12 @@ export const commandCodes = {
   PW_UNCONFIRMED: {
     meaning: 'A change to many tasks was not confirmed.',
     why: 'On a terminal the number of tasks has to be typed; elsewhere --yes says it.',
-    cure: 'Look first with --dry-run, then say --yes.',
+    cure: 'Say --yes when you mean it; where there is --dry-run, look first.',
   },
   PW_USAGE: {
     meaning: 'The command was not called as it has to be.',
     why: 'An argument is missing or there is one too many, or two options exclude each other.',
-    cure: '`piecework COMMAND --help` shows how it is called.',
+    cure: 'Add --help to see how it is called.',
   },
   PW_UTF8_INVALID: {
     meaning: 'The input is not UTF-8.',

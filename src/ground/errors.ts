@@ -3,12 +3,14 @@ import { brokerCodes, type Entry } from './broker-codes.js'
 import { commandCodes } from './command-codes.js'
 import { scheduleCodes } from './schedule-codes.js'
 import { taskCodes } from './task-codes.js'
+import { transactionCodes } from './transaction-codes.js'
 
 export const errorTable = {
   ...brokerCodes,
   ...commandCodes,
   ...scheduleCodes,
   ...taskCodes,
+  ...transactionCodes,
   PW_BUG: {
     meaning: 'A check inside piecework failed.',
     why: 'Our own code met a state that it holds to be impossible.',
@@ -46,18 +48,18 @@ export const errorTable = {
   PW_DRAIN_TIMEOUT: {
     meaning: 'The queue was not drained in the time given.',
     why: 'Tasks were still open when waitMs had passed.',
-    cure: 'Wait longer or add workers; nothing was stopped.',
+    cure: 'Wait longer, add workers, or seal the batch that nobody has sealed; nothing was stopped.',
     retryable: true,
   },
   PW_ENGINE_UNKNOWN: {
     meaning: 'No engine knows this URL.',
     why: 'The part before the colon is none of sqlite, postgres, postgresql, http, https.',
-    cure: 'Write sqlite:FILE, sqlite::memory:, or leave the URL out for sqlite:piecework.db.',
+    cure: 'Write sqlite:FILE, sqlite::memory:, postgres://… or http://…; without a URL it is sqlite:piecework.db.',
   },
   PW_FILTER_MISSING: {
     meaning: 'This call would touch every task and nobody said so.',
     why: 'A filter was empty, so that it matches everything.',
-    cure: 'Name ids or a filter, or say { all: true } (command line: --all).',
+    cure: 'Name ids or a filter, or say that you mean all: --all on the command line, { all: true } in a program.',
   },
   PW_HANDLER_HUNG: {
     meaning: 'Every slot of this worker is held by a handler that ignored its signal.',
@@ -92,7 +94,7 @@ export const errorTable = {
   PW_LIMIT_UNKNOWN: {
     meaning: 'There is no such limit.',
     why: 'The name is misspelled, or the limit was never set.',
-    cure: 'Set it first: piecework limit set NAME concurrency=20, or pw.limit(NAME, { … }).',
+    cure: '`piecework limit list` lists the limits; piecework limit set NAME concurrency=20 makes one.',
   },
   PW_NAME_INVALID: {
     meaning: 'A name cannot be used.',
@@ -126,12 +128,12 @@ export const errorTable = {
   PW_OPTION_INVALID: {
     meaning: 'An option has a value it cannot have.',
     why: 'The value is of the wrong kind or out of its range.',
-    cure: 'Use a value as the message says.',
+    cure: 'Change the value; the message says what is wrong with it.',
   },
   PW_OPTION_UNKNOWN: {
     meaning: 'There is no such option.',
     why: 'The name is misspelled or belongs to another call.',
-    cure: 'Use the name that the message suggests.',
+    cure: 'Use a name from the message, or from --help.',
   },
   PW_PAYLOAD_CORRUPT: {
     meaning: 'A stored payload could not be read.',
@@ -210,8 +212,8 @@ export const errorTable = {
   },
   PW_STORE_MISSING: {
     meaning: 'There is no store at this place.',
-    why: 'This command only reads, so it does not make one.',
-    cure: 'Check --url or PIECEWORK_URL; `piecework enqueue` and `piecework run` make a store.',
+    why: 'This command only uses a store that is there, or the folder for a new one is missing.',
+    cure: 'Check --url or PIECEWORK_URL, and the folder; enqueue, run, work, serve and migrate make a store.',
     exit: 3,
   },
   PW_STORE_LINKED: {
@@ -254,11 +256,6 @@ export const errorTable = {
     meaning: 'The handler ran longer than timeoutMs.',
     why: 'One delivery may run that long; the task is retried.',
     cure: 'Raise timeoutMs, split the task, or find out what it waits for.',
-  },
-  PW_TX_UNSUPPORTED: {
-    meaning: 'A transaction of the caller cannot be used here.',
-    why: 'This engine, in this version, commits in transactions of its own only.',
-    cure: 'Leave `tx` out.',
   },
 } as const satisfies Record<string, Entry>
 

@@ -40,8 +40,8 @@ export const taskCodes = {
   },
   PW_TASK_GONE: {
     meaning: 'There is no such task.',
-    why: 'It is done, cancelled or discarded, or the id was never given out.',
-    cure: 'Check the id.',
+    why: 'It is done, cancelled or discarded, which leaves nothing behind, or the id was never given out.',
+    cure: 'Check the id; to ask for tasks that are done, give the queue a resultKeepMs.',
   },
   PW_TASK_NOT_DEAD: {
     meaning: 'The task is no dead letter.',

@@ -1,6 +1,7 @@
 // One open store as the client sees it: its ports, its batch of single enqueues, its sweeps, its workers, its end.
 import { hostname } from 'node:os'
 import type { Engine, Enqueued, NewTask } from '../engine/contract.js'
+import type { SyncEngine } from '../engine/transactions.js'
 import { type Batcher, batcher } from '../ground/batcher.js'
 import type { Clock, Random } from '../ground/clock.js'
 import { errorTable, PieceworkError } from '../ground/errors.js'
@@ -42,6 +43,7 @@ export class Connection {
   readonly #workers = new Set<Worker>()
   readonly #preparing = new Map<string, () => Promise<unknown>>()
   readonly #declared = new Map<string, Promise<void>>()
+  readonly #coming = new Set<Promise<unknown>>()
   #state: 'open' | 'closing' | 'closed' = 'open'
   #closed: Promise<void> | null = null
   #heard: ((id: string) => void) | null = null
@@ -78,6 +80,12 @@ export class Connection {
     return answers.map(answerOf)
   }
 
+  /** Adds a task to the caller's transaction on SQLite. */
+  enqueueSync(engine: SyncEngine, task: NewTask, tx: unknown): EnqueuedTask {
+    if (task.delayMs !== undefined) this.maintenance.expect(task.delayMs)
+    return answerOf(engine.enqueueSync([task], tx)[0] as Enqueued)
+  }
+
   /** Registers what `ready` waits for; the same `what` once, as a program may open its queue for every request. */
   prepares(what: string, prepare: () => Promise<unknown>): void {
     this.#preparing.set(what, prepare)
@@ -100,6 +108,14 @@ export class Connection {
       this.#declared.set(what, declared)
     }
     return declared
+  }
+
+  /** An enqueue that waits for what has to be declared first: close() lets it come. */
+  coming<T>(enqueue: Promise<T>): Promise<T> {
+    this.#coming.add(enqueue)
+    const over = () => void this.#coming.delete(enqueue)
+    enqueue.then(over, over)
+    return enqueue
   }
 
   /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
@@ -145,6 +161,7 @@ export class Connection {
     // Not closed yet: a handler in its grace time may still enqueue.
     this.#state = 'closing'
     const stops = await Promise.allSettled([...this.#workers].map((worker) => worker.stop()))
+    await Promise.allSettled(this.#coming)
     this.#state = 'closed'
     await this.#singles.idle()
     await this.maintenance.stop()

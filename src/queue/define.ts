@@ -139,8 +139,14 @@ function validate(schema: StandardSchemaV1, value: unknown): unknown {
 }
 
 function outcome(result: StandardSchemaV1.Result<unknown>): unknown {
-  if (result.issues === undefined) return result.value
-  const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
+  let issues: { path: string; message: string }[]
+  try {
+    if (result.issues === undefined) return result.value
+    issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
+  } catch (cause) {
+    // What it answered is not of the shape that Standard Schema has.
+    throw threw(cause)
+  }
   const texts = issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
   throw new PieceworkError('PW_PAYLOAD_INVALID', `The payload does not fit its schema: ${texts.join('; ')}`, { issues })
 }

@@ -5,6 +5,7 @@ import type { State } from '../task/lifecycle.js'
 import type { LimitSettings } from '../task/limiter.js'
 import type { Policy, PolicyPatch } from '../task/limits.js'
 import type { BatchRecord, LimitRecord } from '../task/records.js'
+import type { EngineName, SyncTx } from '../task/transaction.js'
 import type { EnqueuedMany } from './bulk.js'
 import type { EnqueuedTask } from './connection.js'
 import type { Json, SchemasByType } from './define.js'
@@ -19,19 +20,22 @@ import type { Worker, WorkerOptions } from './seam.js'
 import type { DeadLetter, Listing, PastDelivery, Task } from './tasks.js'
 
 /** A connection to one store. A refusal of what queue() or work() was given surfaces at the first awaited call. */
-export interface Piecework extends AsyncDisposable {
+export interface Piecework<E extends EngineName = EngineName> extends AsyncDisposable {
   /** Resolves when the policies of all queues opened so far are declared; rejects with the first refusal. */
   readonly ready: Promise<void>
   /** A queue whose payloads fit one schema: enqueue takes its input, handlers get its output. */
   queue<S extends StandardSchemaV1>(
     name: string,
     options: { schema: S; types?: undefined } & PolicyPatch,
-  ): Queue<StandardSchemaV1.InferInput<S>, StandardSchemaV1.InferOutput<S>>
+  ): Queue<StandardSchemaV1.InferInput<S>, StandardSchemaV1.InferOutput<S>, E>
   /** A queue with a schema for each task type: `type` is required, and handlers cover all types or name theirs. */
-  queue<M extends SchemasByType>(name: string, options: { types: M; schema?: undefined } & PolicyPatch): TypedQueue<M>
+  queue<M extends SchemasByType>(
+    name: string,
+    options: { types: M; schema?: undefined } & PolicyPatch,
+  ): TypedQueue<M, E>
   /** A queue without validation; handlers get what JSON makes of T. */
   // biome-ignore lint/suspicious/noExplicitAny: a queue without a stated type takes and gives any value.
-  queue<T = any>(name: string, policy?: { schema?: undefined; types?: undefined } & PolicyPatch): Queue<T, Json<T>>
+  queue<T = any>(name: string, policy?: { schema?: undefined; types?: undefined } & PolicyPatch): Queue<T, Json<T>, E>
   /** A named set of tasks, counted as one. */
   batch(name: string, options?: BatchOptions): Batch
   /**
@@ -82,10 +86,16 @@ interface AnyQueue<Payload> {
 }
 
 type WaitableOptions = Omit<TaskOptions, 'tx'> & WaitOptions
+type SyncOptions<E extends EngineName> = Omit<TaskOptions, 'tx'> & { tx: SyncTx<E> }
 
 /** A queue: producers enqueue, workers of any process take. */
-export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
-  enqueue(payload: In, options?: TaskOptions): Promise<EnqueuedTask>
+export interface Queue<In, Out = In, E extends EngineName = EngineName> extends AnyQueue<Json<In>> {
+  enqueue(payload: In, options?: TaskOptions<E>): Promise<EnqueuedTask>
+  /**
+   * On SQLite: adds the task to a transaction that is open on `tx`, a better-sqlite3 database of the store's own file.
+   * PW_TX_OTHER_DATABASE, PW_TX_NONE, PW_SCHEMA_ASYNC, PW_QUEUE_NOT_READY; what throws has changed nothing.
+   */
+  enqueueSync(payload: In, options: SyncOptions<E>): EnqueuedTask
   /**
    * Enqueues and waits for the end: resolves with what the handler returned, which is kept for at least ten minutes.
    * Throws PW_TASK_DEAD with the last error, PW_CANCELLED, PW_RESULT_LOST, and PW_WAIT_TIMEOUT after `waitMs` (default:
@@ -97,7 +107,7 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   /** Any stream in constant memory. An error names the item's index; what came before it stays enqueued. */
   enqueueMany(
     items: Iterable<In> | AsyncIterable<In>,
-    options?: BulkOptions | ((payload: In, index: number) => BulkOptions | undefined),
+    options?: BulkOptions<E> | ((payload: In, index: number) => BulkOptions<E> | undefined),
   ): Promise<EnqueuedMany>
   /**
    * Puts one task into this queue for each slot of the schedule, by whoever has the store open then. Set again, at the
@@ -107,19 +117,21 @@ export interface Queue<In, Out = In> extends AnyQueue<Json<In>> {
   /** Removes it; PW_SCHEDULE_UNKNOWN. */
   schedule(name: string, options: null): Promise<Schedule>
   /** Starts a worker with one handler for all types, or one for each; '*' takes what has none of its own. */
-  work(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: WorkerOptions): Worker
+  work(handler: Handler<Out, E> | { readonly [type: string]: Handler<Out, E> }, options?: WorkerOptions): Worker
   /**
    * The same handler without a queue: a function that calls it at once in this process, at most `concurrency` (10) at a
    * time. Payloads are checked as ever; there is one delivery, no lease, no retry, and what it throws is thrown.
    */
-  inline(handler: Handler<Out> | { readonly [type: string]: Handler<Out> }, options?: InlineOptions): Inline<In>
+  inline(handler: Handler<Out, E> | { readonly [type: string]: Handler<Out, E> }, options?: InlineOptions): Inline<In>
 }
 
 /** The payload of each type, as enqueued. */
 type InputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.InferInput<M[N]>
 /** The payload of each type, as a handler gets it. */
 type OutputOf<M extends SchemasByType, N extends keyof M> = StandardSchemaV1.InferOutput<M[N]>
-type HandlersFor<M extends SchemasByType, N extends keyof M> = { readonly [T in N]: Handler<OutputOf<M, T>> }
+type HandlersFor<M extends SchemasByType, N extends keyof M, E extends EngineName> = {
+  readonly [T in N]: Handler<OutputOf<M, T>, E>
+}
 type Typed<O, N> = Omit<O, 'type'> & { type: N }
 type TypedInline<M extends SchemasByType> = <N extends keyof M & string>(
   payload: InputOf<M, N>,
@@ -129,8 +141,10 @@ type TypedInline<M extends SchemasByType> = <N extends keyof M & string>(
 type AnyInput<M extends SchemasByType> = { [N in keyof M]: InputOf<M, N> }[keyof M]
 
 /** A queue with a schema for each type of task. */
-export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyInput<M>>> {
-  enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions, N>): Promise<EnqueuedTask>
+export interface TypedQueue<M extends SchemasByType, E extends EngineName = EngineName>
+  extends AnyQueue<Json<AnyInput<M>>> {
+  enqueue<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<TaskOptions<E>, N>): Promise<EnqueuedTask>
+  enqueueSync<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<SyncOptions<E>, N>): EnqueuedTask
   enqueueAndWait<N extends keyof M & string>(
     payload: InputOf<M, N>,
     options: Typed<WaitableOptions, N>,
@@ -138,11 +152,11 @@ export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyIn
   draft<N extends keyof M & string>(payload: InputOf<M, N>, options: Typed<Omit<TaskOptions, 'tx'>, N>): Draft
   enqueueMany<N extends keyof M & string>(
     items: Iterable<InputOf<M, N>> | AsyncIterable<InputOf<M, N>>,
-    options: Typed<BulkOptions, N>,
+    options: Typed<BulkOptions<E>, N>,
   ): Promise<EnqueuedMany>
   enqueueMany<I extends AnyInput<M>>(
     items: Iterable<I> | AsyncIterable<I>,
-    options: (payload: I, index: number) => Typed<BulkOptions, keyof M & string>,
+    options: (payload: I, index: number) => Typed<BulkOptions<E>, keyof M & string>,
   ): Promise<EnqueuedMany>
   schedule<N extends keyof M & string>(
     name: string,
@@ -150,14 +164,17 @@ export interface TypedQueue<M extends SchemasByType> extends AnyQueue<Json<AnyIn
     payload: InputOf<M, N>,
   ): Promise<Schedule>
   schedule(name: string, options: null): Promise<Schedule>
-  work(handlers: HandlersFor<M, keyof M>, options?: WorkerOptions): Worker
+  work(handlers: HandlersFor<M, keyof M, E>, options?: WorkerOptions): Worker
   work<N extends keyof M & string>(
-    handlers: HandlersFor<M, N>,
+    handlers: HandlersFor<M, N, E>,
     options: WorkerOptions & { types: readonly N[] },
   ): Worker
-  work(handlers: Partial<HandlersFor<M, keyof M>> & { '*': Handler<unknown> }, options?: WorkerOptions): Worker
-  work(handler: Handler<OutputOf<M, keyof M>>, options?: WorkerOptions): Worker
-  inline(handlers: HandlersFor<M, keyof M> | Handler<OutputOf<M, keyof M>>, options?: InlineOptions): TypedInline<M>
+  work(handlers: Partial<HandlersFor<M, keyof M, E>> & { '*': Handler<unknown, E> }, options?: WorkerOptions): Worker
+  work(handler: Handler<OutputOf<M, keyof M>, E>, options?: WorkerOptions): Worker
+  inline(
+    handlers: HandlersFor<M, keyof M, E> | Handler<OutputOf<M, keyof M>, E>,
+    options?: InlineOptions,
+  ): TypedInline<M>
 }
 
 /** Which tasks a call means; fields that are left out match all. */

@@ -1,4 +1,5 @@
 // Checks what a program gives to work(): handlers by type, the types to claim, the worker's options.
+import { constants } from 'node:os'
 import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
 import type { Handler } from '../task/handler.js'
@@ -62,6 +63,9 @@ function checkTypes(types: unknown): string[] {
   throw new PieceworkError('PW_OPTION_INVALID', `types is ${shown(types)}; it must be a list of at least one type.`)
 }
 
+const isCatchable = (signal: unknown) =>
+  typeof signal === 'string' && signal in constants.signals && signal !== 'SIGKILL' && signal !== 'SIGSTOP'
+
 /** Throws PW_OPTION_UNKNOWN or PW_OPTION_INVALID. */
 export function checkWorkerOptions(given: WorkerOptions): void {
   checkOptions('work', given)
@@ -70,9 +74,9 @@ export function checkWorkerOptions(given: WorkerOptions): void {
   if (graceMs !== undefined) checkWhole('graceMs', graceMs, 0, 86_400_000)
   if (prefetch !== undefined && prefetch !== 'adaptive') checkWhole('prefetch', prefetch, 0, 10_000)
   if (stopOn === undefined) return
-  if (Array.isArray(stopOn) && stopOn.every((signal) => typeof signal === 'string' && signal.startsWith('SIG'))) return
+  if (Array.isArray(stopOn) && stopOn.every(isCatchable)) return
   throw new PieceworkError(
     'PW_OPTION_INVALID',
-    `stopOn is ${shown(stopOn)}; it must be a list of signals as 'SIGTERM'.`,
+    `stopOn is ${shown(stopOn)}; it must be a list of signals as 'SIGTERM' that can be caught.`,
   )
 }

@@ -1,12 +1,14 @@
 // The same handler without a queue: called at once in this process, at most so many at a time.
 import { setMaxListeners } from 'node:events'
-import type { Clock } from '../ground/clock.js'
+import type { Engine } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import type { Delivery, Handler } from '../task/handler.js'
 import { checkWhole } from '../task/limits.js'
 import type { Definition } from './define.js'
 import type { TaskOptions } from './options.js'
 import { checkOptions, taskOf } from './options.js'
+import type { Ports } from './seam.js'
+import { asyncOf, effectOf, syncOf, transact } from './transactions.js'
 
 export interface InlineOptions {
   /** Calls that run at once; the others wait in their order. Default 10. */
@@ -22,7 +24,7 @@ export type Inline<In> = (payload: In, call?: InlineCall) => Promise<unknown>
 
 /** `handlers` are those of work(), `'*'` for types of no handler of their own. Throws PW_OPTION_INVALID at once. */
 export function inlineOf(
-  clock: Clock,
+  { clock, engine }: Pick<Ports, 'clock' | 'engine'>,
   terms: () => { name: string; definition: Definition },
   handlers: ReadonlyMap<string, Handler<unknown>>,
   options: InlineOptions = {},
@@ -45,7 +47,7 @@ export function inlineOf(
     return slots.run(async () => {
       signal?.throwIfAborted()
       const { key = null, headers } = task
-      return handler(input, deliveryOf({ id, queue: name, type, key, headers, wallMs: clock.wallMs() }, signal))
+      return handler(input, deliveryOf({ id, queue: name, type, key, headers, wallMs: clock.wallMs() }, engine, signal))
     })
   }
 }
@@ -60,7 +62,12 @@ interface Direct {
 }
 
 /** What a handler is given beside the payload: one delivery that nobody repeats, under a lease that nobody ends. */
-function deliveryOf({ headers, wallMs, ...task }: Direct, signal = new AbortController().signal): Delivery {
+function deliveryOf(
+  { headers, wallMs, ...task }: Direct,
+  engine: Engine,
+  signal = new AbortController().signal,
+): Delivery {
+  const effect = (effectKey: string) => effectOf(task.queue, effectKey, null)
   setMaxListeners(0, signal)
   return {
     ...task,
@@ -70,6 +77,12 @@ function deliveryOf({ headers, wallMs, ...task }: Direct, signal = new AbortCont
     headers: headers === undefined ? {} : (JSON.parse(headers) as Record<string, string>),
     extend: async () => {},
     progress: async () => {},
+    // There is nothing to ack: the effects are what is left of a transaction.
+    transaction: (fn) => transact(engine, fn, null, () => {}),
+    ack: async () => {},
+    ackSync: () => {},
+    once: async (effectKey, { tx }) => asyncOf(engine, 'once').once(effect(effectKey), tx),
+    onceSync: (effectKey, { tx }) => syncOf(engine, 'onceSync').onceSync(effect(effectKey), tx),
   }
 }
 

@@ -4,10 +4,11 @@ import { closest } from '../ground/closest.js'
 import { PieceworkError } from '../ground/errors.js'
 import { checkName, checkWhole, shown } from '../task/limits.js'
 import { loneSurrogate } from '../task/payload.js'
+import type { AsyncTx, EngineName } from '../task/transaction.js'
 import type { Batch } from './face.js'
 
 /** Options of one enqueue; all may be left out. */
-export interface TaskOptions {
+export interface TaskOptions<E extends EngineName = EngineName> {
   /** The task's kind; default: the queue's name. */
   type?: string | undefined
   /** Tasks of one key run in the order they were enqueued, one at a time. */
@@ -32,12 +33,12 @@ export interface TaskOptions {
   batch?: string | Batch | undefined
   /** Small texts handed to the handler beside the payload; 64 KiB together. */
   headers?: Readonly<Record<string, string>> | undefined
-  /** The caller's own transaction, where the engine takes one. */
-  tx?: unknown
+  /** The caller's own transaction: the task is there if and only if that commits. SQLite: enqueueSync. */
+  tx?: AsyncTx<E> | undefined
 }
 
 /** Options of one item of enqueueMany. */
-export interface BulkOptions extends TaskOptions {
+export interface BulkOptions<E extends EngineName = EngineName> extends TaskOptions<E> {
   /** What an item that does not fit does: 'throw' (default) ends the call; 'bury' stores it for a worker to bury. */
   onInvalid?: 'throw' | 'bury' | undefined
 }

@@ -30,6 +30,7 @@ import {
 } from './schedules.js'
 import type { Worker, WorkerOptions } from './seam.js'
 import { checkMeant, filterFor, type Listing, type Task, taskFrom } from './tasks.js'
+import { syncOf } from './transactions.js'
 
 /** What queue() was given, checked. */
 interface Terms {
@@ -78,6 +79,21 @@ export class QueueClient implements Queue<unknown> {
     }
   }
 
+  enqueueSync(payload: unknown, options: Omit<TaskOptions, 'tx'> & { tx: unknown }): EnqueuedTask {
+    const engine = syncOf(this.#connection.engine(), 'enqueueSync')
+    const prepared = BatchClient.preparing(options?.batch)
+    const task = this.#task(payload, options as TaskOptions)
+    if (prepared !== null || !this.#declared) {
+      prepared?.catch(() => {})
+      throw new PieceworkError('PW_QUEUE_NOT_READY', `The queue ${shown(this.name)} or its batch is not declared yet.`)
+    }
+    if (task instanceof Promise) {
+      task.catch(() => {})
+      throw new PieceworkError('PW_SCHEMA_ASYNC', `The schema of ${shown(this.name)} returned a promise.`)
+    }
+    return this.#connection.enqueueSync(engine, task, options?.tx)
+  }
+
   draft(payload: unknown, options?: TaskOptions): TaskDraft {
     return new TaskDraft(this.name, async () => {
       checkOptions('draft', options)
@@ -102,7 +118,7 @@ export class QueueClient implements Queue<unknown> {
   inline(handler: unknown, options?: InlineOptions): Inline<unknown> {
     const { definition } = this.#agreed()
     const { handlers } = planHandlers(handler, definition.types, undefined)
-    return inlineOf(this.#connection.ports.clock, () => this.#agreed(), handlers, options)
+    return inlineOf(this.#connection.ports, () => this.#agreed(), handlers, options)
   }
 
   async enqueueMany(
@@ -124,10 +140,12 @@ export class QueueClient implements Queue<unknown> {
     const { ports } = this.#connection
     let plan: HandlerPlan = { handlers: new Map(), types: [] }
     let prepared: Promise<Policy>
+    let sound: WorkerOptions = {}
     try {
       this.#connection.hiring()
       const { definition } = this.#agreed()
       checkWorkerOptions(options)
+      sound = options ?? {}
       plan = planHandlers(handler, definition.types, options.types)
       prepared = this.#prepare().then(() => policyInForce(this.#connection, this.name))
     } catch (error) {
@@ -141,7 +159,8 @@ export class QueueClient implements Queue<unknown> {
       ...plan,
       decode: (type, text) => this.#agreed().definition.decode(type, text),
       prepared,
-      options: options ?? {},
+      // What was refused is not built on: a board of the size asked for may be larger than the memory.
+      options: sound,
       stopped: () => this.#connection.dismiss(worker),
     })
     this.#connection.employ(worker)
@@ -258,14 +277,14 @@ export class QueueClient implements Queue<unknown> {
   }
 
   #send(task: NewTask, tx: unknown): Promise<EnqueuedTask> {
-    if (!this.#declared) return this.#prepare().then(() => this.#send(task, tx))
+    if (!this.#declared) return this.#connection.coming(this.#prepare().then(() => this.#send(task, tx)))
     if (tx === undefined) return this.#connection.enqueue(task)
     return this.#connection.enqueueAll([task], tx).then((answers) => answers[0] as EnqueuedTask)
   }
 
-  async #sendAfter(prepared: Promise<void>, task: NewTask | Promise<NewTask>, tx: unknown): Promise<EnqueuedTask> {
-    const [made] = await Promise.all([task, prepared])
-    return this.#send(made, tx)
+  #sendAfter(prepared: Promise<void>, task: NewTask | Promise<NewTask>, tx: unknown): Promise<EnqueuedTask> {
+    const sent = Promise.all([task, prepared]).then(([made]) => this.#send(made, tx))
+    return task instanceof Promise ? sent : this.#connection.coming(sent)
   }
 
   #bulkTask(payload: unknown, options: BulkOptions | undefined): BulkTask | Promise<BulkTask> {

@@ -2,7 +2,7 @@
 import type { Filter } from '../engine/contract.js'
 import { pause } from '../ground/clock.js'
 import { PieceworkError } from '../ground/errors.js'
-import { bulkTasksMax, checkWhole } from '../task/limits.js'
+import { bulkTasksMax, checkWhole, shown } from '../task/limits.js'
 import type { TaskRecord } from '../task/records.js'
 import { amendAll, amendPage } from './amend.js'
 import type { Acting } from './connection.js'
@@ -24,7 +24,10 @@ export interface Redriven {
 }
 
 /** Throws PW_OPTION_INVALID for a rate or a number that makes no sense. */
-export function checkRedrive({ perSecond, canary }: RedriveOptions): void {
+export function checkRedrive({ perSecond, canary, dryRun }: RedriveOptions): void {
+  if (dryRun !== undefined && typeof dryRun !== 'boolean') {
+    throw new PieceworkError('PW_OPTION_INVALID', `dryRun is ${shown(dryRun)}; it must be true or false.`)
+  }
   if (perSecond !== undefined) checkWhole('perSecond', perSecond, 1, 1_000_000)
   if (canary !== undefined) checkWhole('canary', canary, 1, bulkTasksMax)
 }

@@ -1,10 +1,12 @@
 // What a handler is given and how it decides: the delivery, and the four errors that are decisions.
 
+import type { AsyncTx, EngineName, OwnTx, SyncTx } from './transaction.js'
+
 /** Why a delivery's signal aborts: the code of the PieceworkError that is its reason. */
 export type AbortCode = 'PW_LEASE_LOST' | 'PW_TIMEOUT' | 'PW_CANCELLED' | 'PW_STOPPING'
 
 /** One handing over of a task to a handler. */
-export interface Delivery {
+export interface Delivery<E extends EngineName = EngineName> {
   readonly id: string
   readonly queue: string
   readonly type: string
@@ -26,10 +28,27 @@ export interface Delivery {
   extend(ms: number): Promise<void>
   /** Stores how far the work is, any JSON value, for readers of the task; throws PW_LEASE_LOST. */
   progress(value: unknown): Promise<void>
+  /**
+   * The effects that `fn` has in the database it is given, and the ack, in one commit; resolves when that is done.
+   * PostgreSQL: a client of pg. SQLite: the store's database, and `fn` must not wait (PW_TX_ASYNC). Throws what `fn`
+   * throws, and PW_LEASE_LOST when the delivery no longer holds its task; then nothing was kept.
+   */
+  transaction<T>(fn: (tx: OwnTx<E>) => T): Promise<Awaited<T>>
+  /**
+   * Acks inside of the caller's own transaction; PW_LEASE_LOST so that it rolls back, PW_TX_NONE, PW_TX_OTHER_DATABASE.
+   * When the handler returns, what became of that transaction decides.
+   */
+  ack(options: { tx: AsyncTx<E> }): Promise<void>
+  /** True the first time only, for all tasks of this queue: the mark is made in the transaction that does the work. */
+  once(effectKey: string, options: { tx: AsyncTx<E> }): Promise<boolean>
+  /** The same as `ack` on SQLite: inside of a transaction on the store's file. */
+  ackSync(options: { tx: SyncTx<E> }): void
+  /** The same as `once` on SQLite. */
+  onceSync(effectKey: string, options: { tx: SyncTx<E> }): boolean
 }
 
 /** Return = ack (the value is the result). Throw = retry, or what the thrown decision says. */
-export type Handler<T> = (payload: T, delivery: Delivery) => unknown
+export type Handler<T, E extends EngineName = EngineName> = (payload: T, delivery: Delivery<E>) => unknown
 
 interface DecisionOptions {
   delayMs?: number | undefined

@@ -51,6 +51,8 @@ export interface Policy {
   /** When its claims pause because its work fails. */
   breaker: Breaker | null
   resultKeepMs: number
+  /** How long effect keys are kept, and longer while their task is there. */
+  effectKeepMs: number
   /** The queue that receives the dead as tasks. */
   deadTo: string | null
 }
@@ -69,6 +71,7 @@ export const policyDefaults: Policy = {
   uses: [],
   breaker: null,
   resultKeepMs: 0, // nobody may ever ask, and every kept result is a row to write and to remove
+  effectKeepMs: 2_592_000_000, // 30 days: whatever sends a task again, a restored backup too, does so within them
   deadTo: null, // the dead letters of a queue are where people look for them
 }
 
@@ -147,6 +150,7 @@ const policySchema = v.strictObject({
     ),
   ),
   resultKeepMs: v.optional(whole(0, 365 * day)),
+  effectKeepMs: v.optional(ms(0, 3650 * day)),
   deadTo: v.optional(v.nullable(v.string())),
 })
 

@@ -1,5 +1,6 @@
 // One delivery: what the runtime knows of it, and the face of it that a handler is given.
 import type { ClaimedTask } from '../engine/contract.js'
+import type { Ask } from '../engine/transactions.js'
 import { PieceworkError } from '../ground/errors.js'
 import type { AbortCode, Delivery, Handler } from '../task/handler.js'
 import { shown } from '../task/limits.js'
@@ -7,6 +8,7 @@ import type { Held } from './heartbeat.js'
 import type { InWork, Measured } from './pace.js'
 import { phases } from './pulse.js'
 import { contained } from './stray.js'
+import type { Transactions } from './transactions.js'
 
 /** A type as this worker knows it. */
 export interface Kind extends Measured {
@@ -40,6 +42,8 @@ export class Run implements Held, InWork {
   failure: unknown
   /** For how long its handler kept the loop to itself before it returned or promised. */
   blockMs = 0
+  /** Asks what became of the transaction in which its handler acked; null when it did not. */
+  ask: Ask | null = null
   /** Hears of errors that its handler leaves behind. */
   report: (error: unknown) => void = () => {}
   /** Its place in the list of running deliveries. */
@@ -102,6 +106,7 @@ export interface Desk {
   wallAt(monotonicAt: number): number
   extend(run: Run, ms: number): Promise<void>
   progress(run: Run, value: unknown): Promise<void>
+  readonly transactions: Transactions
 }
 
 /** The face of a Run for its handler. */
@@ -166,5 +171,27 @@ export class TaskDelivery implements Delivery {
 
   get progress() {
     return (value: unknown): Promise<void> => this.#desk.progress(this.#run, value)
+  }
+
+  get transaction() {
+    return <T>(fn: (tx: never) => T): Promise<Awaited<T>> => this.#desk.transactions.transact(this.#run, fn)
+  }
+
+  get ack() {
+    return (options: { tx: unknown }): Promise<void> => this.#desk.transactions.ack(this.#run, options?.tx)
+  }
+
+  get once() {
+    return (effectKey: string, options: { tx: unknown }): Promise<boolean> =>
+      this.#desk.transactions.once(this.#run, effectKey, options?.tx)
+  }
+
+  get ackSync() {
+    return (options: { tx: unknown }): void => this.#desk.transactions.ackSync(this.#run, options?.tx)
+  }
+
+  get onceSync() {
+    return (effectKey: string, options: { tx: unknown }): boolean =>
+      this.#desk.transactions.onceSync(this.#run, effectKey, options?.tx)
   }
 }

@@ -6,8 +6,10 @@ import type { Desk, Run } from './delivery.js'
 import type { Heartbeat } from './heartbeat.js'
 import { leaseEnd } from './pulse.js'
 import type { Shift } from './shift.js'
+import { Transactions } from './transactions.js'
 
 export class LeaseDesk implements Desk {
+  readonly transactions: Transactions
   readonly #shift: Shift
   readonly #heartbeat: Heartbeat
   /** Deliveries whose last call is under way. */
@@ -15,6 +17,7 @@ export class LeaseDesk implements Desk {
 
   constructor(shift: Shift, heartbeat: Heartbeat) {
     this.#shift = shift
+    this.transactions = new Transactions(shift)
     this.#heartbeat = heartbeat
   }
 
@@ -51,7 +54,9 @@ export class LeaseDesk implements Desk {
   /** The delivery no longer holds its task: its handler is told, and nobody extends it any more. */
   lose(run: Run): void {
     this.#heartbeat.drop(run)
-    run.abort('PW_LEASE_LOST')
+    // It has acked: whether that was committed is asked when it has ended, and nobody else can hold the task before.
+    if (run.ask !== null) run.endsAt = Number.POSITIVE_INFINITY
+    else run.abort('PW_LEASE_LOST')
   }
 
   async #extend(run: Run, leaseMs: number, progress?: string): Promise<void> {

@@ -64,8 +64,11 @@ export class Pulse<L extends Lease> {
   #beating = false
   #beatAt = Number.NEGATIVE_INFINITY
   #failing = false
-  /** Verdicts on deliveries taken from the loop; kept until the engine has answered. */
+  /** Verdicts on deliveries taken from the loop that were not sent yet. */
   #ending: Verdict[] = []
+  /** Those that were sent: an array that nobody adds to, sent again as it is until the engine has answered. */
+  #sent: { flush: string | null; verdicts: readonly Verdict[] } | null = null
+  #flushes = 0
   #endingNow = false
 
   constructor(ports: PulsePorts<L>) {
@@ -81,7 +84,7 @@ export class Pulse<L extends Lease> {
       if (lease.overdueAt + timeoutGraceMs <= now && take(lease)) this.#end(lease)
       else leases.push(lease)
     }
-    if (this.#ending.length > 0 && !this.#endingNow) this.#track(this.#settle())
+    if ((this.#sent !== null || this.#ending.length > 0) && !this.#endingNow) this.#track(this.#settle())
     if (!this.#extending) {
       const due = leases.filter((lease) => isDue(lease, now))
       if (due.length > 0) this.#track(this.#extend(due))
@@ -139,11 +142,12 @@ export class Pulse<L extends Lease> {
 
   async #settle(): Promise<void> {
     const { engine, info, tell } = this.#ports
-    const verdicts = this.#ending
+    this.#sent ??= { flush: this.#nextFlush(), verdicts: this.#ending.splice(0) }
+    const { flush, verdicts } = this.#sent
     this.#endingNow = true
     try {
-      const outcomes = await engine.settle({ worker: info.worker, flush: null }, verdicts)
-      this.#ending = this.#ending.slice(verdicts.length)
+      const outcomes = await engine.settle({ worker: info.worker, flush }, verdicts)
+      this.#sent = null
       for (let i = 0; i < verdicts.length; i++) {
         const { receipt, do: what } = verdicts[i] as Verdict
         if (what === 'retry') tell({ is: 'timedOut', receipt, outcome: outcomes[i] as Outcome })
@@ -153,6 +157,13 @@ export class Pulse<L extends Lease> {
       this.#failed(error)
     }
     this.#endingNow = false
+    // What came meanwhile; after a failure the next round tries again.
+    if (this.#sent === null && this.#ending.length > 0) this.#track(this.#settle())
+  }
+
+  /** Where an answer can be lost, a name to ask for it again; none that the loop gives to its own flushes. */
+  #nextFlush(): string | null {
+    return this.#ports.engine.traits.transactions === 'sync' ? null : `overdue ${++this.#flushes}`
   }
 
   async #beat(info: WorkerInfo): Promise<void> {

@@ -125,10 +125,43 @@ export class Runner {
   }
 
   #failed(run: Run, now: number, error: unknown): void {
+    if (run.ask !== null) void this.#confirm(run, { error })
+    else this.#end(run, now, this.#verdict(run, error), error)
+  }
+
+  /** It acked in a transaction of its own: what became of that decides, whatever the handler did afterwards. */
+  async #confirm(run: Run, thrown: { error: unknown } | null): Promise<void> {
+    const { shift, desk } = this.#ports
+    const acked = await desk.transactions.acked(run)
+    const now = shift.clock.monotonicMs()
+    const { id, number } = run.task
+    if (acked) {
+      if (thrown) this.#stray(run, 'failed after its ack had been committed', thrown.error)
+      this.#committed(run, now)
+      return
+    }
+    const text = `Delivery ${number} of task ${id} was acked in a transaction that was not committed.`
+    const error = thrown?.error ?? new PieceworkError('PW_TX_ROLLED_BACK', text, { id, number })
     this.#end(run, now, this.#verdict(run, error), error)
   }
 
+  /** Nothing is left to be settled. */
+  #committed(run: Run, now: number): void {
+    const { heartbeat, pace, over, shift } = this.#ports
+    const { id, type, number, payload } = run.task
+    run.settle('over')
+    run.runMs = now - run.startedAt
+    pace.ran(run.kind, run.runMs, run.blockMs, payload.length)
+    heartbeat.drop(run)
+    shift.events.emit('done', { id, type, number, runMs: run.runMs })
+    over(run, now, true)
+  }
+
   #acked(run: Run, now: number, value: unknown): void {
+    if (run.ask !== null) {
+      void this.#confirm(run, null)
+      return
+    }
     const { receipt } = run
     const verdict: Verdict = { receipt, do: 'ack' }
     if (run.task.keepsResult && value !== undefined) verdict.result = this.#text(run, value)

@@ -38,6 +38,25 @@ describe('a run that is interrupted', () => {
     expect(queue).toMatchObject({ ready: 20 - lines('ended').length, leased: 0, scheduled: 0, dead: 0 })
   }, 60_000)
 
+  it('by a signal that a COMMAND felt as well: that is no failure of its own, nothing is counted', async () => {
+    const here = room()
+    const { start, lines, path, write, run } = here
+    const wait = `while [ ! -e ${path('go')} ]; do sleep 0.02; done`
+    const script = `echo $0 >> ${path('begun')}; ${wait}; kill -INT $$`
+    const words = ['run', '-j', '1', '--batch', 'b', '--deliveries', '1', '--', 'sh', '-c', script]
+    const started = start(words, { input: numbers(1) })
+    await until('it runs', () => lines('begun').length === 1)
+    started.child.kill('SIGINT')
+    await until('it says so', () => started.stderr.includes('stopping'))
+    write('go', '')
+    const ended = await started.finished
+    expect([ended.code, ended.stderr]).toEqual([130, expect.stringContaining('0 of 1 done, 1 open')])
+    expect(await status(here)).toMatchObject({ ready: 1, leased: 0, scheduled: 0, dead: 0 })
+    // Ended by the same signal while nobody interrupts the run, it has failed.
+    const again = await run(words, { input: numbers(1) })
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('killed by SIGINT')])
+  }, 60_000)
+
   it('twice: TERM, their tasks are given back uncounted, exit 130', async () => {
     const here = room()
     const { start, run, lines, path } = here

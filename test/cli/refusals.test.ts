@@ -1,9 +1,10 @@
 // What the command line refuses: with a code, what to do, the right exit code, never a stack, and nothing lost.
-import { chmodSync, readdirSync, readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { errorTable } from '../../dist/ground/errors.js'
-import { type Finished, numbers, room } from './cli.js'
+import { type Finished, mainFile, numbers, room } from './cli.js'
 
 /** The error object; checks what holds for every error. */
 function errorOf({ stderr, stdout }: Finished): { code: string; message: string; cure: string } {
@@ -220,3 +221,54 @@ describe('the store', () => {
     expect([ended.code, errorOf(ended).code]).toEqual([3, 'PW_STORE_READONLY'])
   })
 })
+
+it('takes --url before the command, and says when the current folder is gone', async () => {
+  const { run, path } = roomWith()
+  const url = `sqlite:${path('a.db')}`
+  await run(['--url', url, 'enqueue', 'q', '1'])
+  expect((await run(['--url', url, 'work', 'q', '--until-drained', '--', 'cat'])).code).toBe(0)
+  const script = `mkdir gone && cd gone && rmdir ../gone && exec "$0" "$1" run -- true`
+  const { status, stderr } = spawnSync('sh', ['-c', script, process.execPath, mainFile], {
+    cwd: path('.'),
+    encoding: 'utf8',
+    input: 'x\n',
+  })
+  expect([status, stderr]).toEqual([3, expect.stringContaining('The current folder is gone')])
+})
+
+it('refuses a folder for results that no file system will make', async () => {
+  const { run } = roomWith()
+  const refused = await run(['run', '--results', '/proc/piecework', '--json', '--', 'true'], { input: 'x\n' })
+  expect([refused.code, errorOf(refused).code]).toEqual([2, 'PW_USAGE'])
+})
+
+describe('slips that are legal', () => {
+  it('refuses a column that no record can have, before anything runs', async () => {
+    const { write, run, exists } = roomWith()
+    write('people.csv', 'name,city\nAda,London\nBob,Rome\n')
+    const refused = await run(['run', '-a', 'people.csv', '--json', '--', 'echo', '{nam}'])
+    expect([refused.code, errorOf(refused)]).toEqual([2, expect.objectContaining({ code: 'PW_FIELD_MISSING' })])
+    const piped = await run(['run', '--format', 'csv', '--json', '--', 'echo', '{nam}'], { input: 'name\nAda\n' })
+    expect([piped.code, errorOf(piped).code]).toEqual([2, 'PW_FIELD_MISSING'])
+    expect(exists('piecework.db')).toBe(false)
+    expect((await run(['run', '-a', 'people.csv', '-k', '--', 'echo', '{name}'])).stdout).toBe('Ada\nBob\n')
+  })
+
+  it('says that a .json file is read as lines, and that lines have no fields', async () => {
+    const { write, run } = roomWith()
+    write('list.json', '[1,\n2]\n')
+    const run1 = await run(['run', '-a', 'list.json', '-k', '--', 'echo', '{name}'])
+    expect(run1.stdout).toBe('{name} [1,\n{name} 2]\n')
+    expect(run1.stderr).toContain('list.json is read as lines; --format ndjson')
+    expect(run1.stderr).toContain('{name} stays as it is: items of lines have no fields')
+    expect((await run(['enqueue', 'q', '--input', 'list.json'])).stderr).toContain('list.json is read as lines')
+    write('good.jsonl', '{"a":1}\n')
+    expect((await run(['enqueue', 'q', '--input', 'good.jsonl', '--format', 'jsonl'])).code).toBe(0)
+  })
+})
+
+/** A room, and whether a file is in it. */
+function roomWith() {
+  const here = room()
+  return { ...here, exists: (name: string) => existsSync(here.path(name)) }
+}

@@ -1,4 +1,5 @@
 // A run goes on where the last one stopped: each item is done once, whatever became of the process or the input.
+import { writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { numbers, room, until } from './cli.js'
 
@@ -24,6 +25,24 @@ describe('the same command again', () => {
     const dead = await run(words('test $0 != 3'), { input: numbers(5) })
     expect([dead.code, dead.stderr]).toEqual([1, expect.stringContaining('nothing new and nothing open')])
     expect(lines('log')).toHaveLength(10)
+  }, 60_000)
+
+  it('is not done while items of it are in another queue: exit 1, and where they are', async () => {
+    const { run, start, lines, path } = room()
+    const script = `echo $0 >> ${path('log')}; while [ ! -e ${path('go')} ]; do sleep 0.02; done`
+    const words = ['run', '-j', '1', '--batch', 'b', '--', 'sh', '-c', script]
+    const started = start(words, { input: numbers(5) })
+    await until('one runs', () => lines('log').length === 1)
+    expect((await run(['queue', 'move', 'b', '--type', 'b', '--to', 'other', '--state', 'ready'])).code).toBe(0)
+    await run(['enqueue', 'nobody', '1', '--json'])
+    writeFileSync(path('go'), '')
+    const ended = await started.finished
+    const seen = [ended.code, ended.stderr]
+    expect(seen).toEqual([1, expect.stringContaining('4 items of this batch are in other queues')])
+    expect(ended.stderr).toContain('piecework task list --batch b')
+    expect((await run(words, { input: numbers(5) })).code).toBe(1)
+    const rest = await run(['task', 'list', '--batch', 'b', '--json'])
+    expect(rest.json().map(({ queue }) => queue)).toEqual(['other', 'other', 'other', 'other'])
   }, 60_000)
 
   it('takes what is new from an input that was shuffled, grown, shrunk or cut apart', async () => {

@@ -35,8 +35,11 @@ it('ends when its queues are drained: 0, or 1 with dead letters', async () => {
   const ended = await here.run(['work', 'a', 'b', '--handler', 'h.mjs', '--until-drained', '--concurrency', '3'])
   expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('working on a, b in')])
   expect(entries(here)).toHaveLength(21)
+  expect(ended.stderr).toContain('piecework: 21 done, 0 retries, 0 dead\n')
   await here.run(['enqueue', 'a', '"bad"'])
-  expect((await here.run(['work', 'a', '--handler', './h.mjs', '--until-drained'])).code).toBe(1)
+  const failed = await here.run(['work', 'a', 'new', '--handler', './h.mjs', '--until-drained'])
+  expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('there is no queue new yet')])
+  expect(failed.stderr).toContain('0 done, 0 retries, 1 dead\nnext:\n  piecework dead list a\n')
 }, 60_000)
 
 it('takes an object of handlers by type, and only the types it is told', async () => {

@@ -122,6 +122,18 @@ describe('a connection', () => {
     expect((await again.pw.queue('mail').stats()).ready).toBe(1500)
   })
 
+  it('close() keeps also what waits for the policy of its queue or for what follows its batch', async () => {
+    const url = newUrl()
+    const { pw } = await openStore({ url })
+    const mail = pw.queue('mail', { leaseMs: 1000 })
+    pw.batch('b', { onDone: pw.queue('report', { leaseMs: 2000 }).draft(0) })
+    const answers = Promise.all([mail.enqueue(1), mail.enqueue(2, { batch: 'b' })])
+    await pw.close()
+    expect(await answers).toHaveLength(2)
+    const again = await openStore({ url })
+    expect(await again.pw.queue('mail').stats()).toMatchObject({ ready: 2 })
+  })
+
   it('close() stops its workers gracefully first: what runs may end, what has not started goes back', async () => {
     const url = newUrl()
     const { pw } = await openStore({ url })

@@ -4,6 +4,18 @@ import { manualClock } from '../../dist/testing/manual-clock.js'
 import { ackAll, buryAll, holdSome, openStore, refusalOf } from './store.js'
 
 describe('get and list', () => {
+  it('refuse a cursor that no page gave, instead of the first page again', async () => {
+    const { pw } = await openStore()
+    const mail = pw.queue('mail')
+    await mail.enqueue(1)
+    for (const cursor of ['garbage', '', '-1', '1.5', '1e3']) {
+      expect((await refusalOf(mail.list({ cursor }))).code).toBe('PW_OPTION_INVALID')
+      expect((await refusalOf(mail.dead.list({ cursor }))).code).toBe('PW_OPTION_INVALID')
+    }
+    const { code } = await refusalOf(mail.dead.redrive({ all: true }, { dryRun: 'false' as never }))
+    expect(code).toBe('PW_OPTION_INVALID')
+  })
+
   it('page through a queue by cursor, filtered', async () => {
     const { pw, connection } = await openStore()
     const mail = pw.queue('mail')

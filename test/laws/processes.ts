@@ -62,6 +62,7 @@ const programs = {
   worker: new URL('./programs/worker.js', import.meta.url),
   producer: new URL('./programs/producer.js', import.meta.url),
   holder: new URL('./programs/holder.js', import.meta.url),
+  effects: new URL('./programs/effects.js', import.meta.url),
   scheduler: new URL('./programs/scheduler.js', import.meta.url),
   'full-disk': new URL('./programs/full-disk.js', import.meta.url),
 }

@@ -122,6 +122,7 @@ export class Caller {
           const { code } = answer.reason as { code?: string }
           assert.ok(verbs.refusals(this.model, tasks).includes(String(code)), String(answer.reason))
           this.model.refused()
+          if (code === 'PW_DUPLICATE_DIFFERS' && this.model.namesStay) verbs.nameBatches(this.model, tasks)
           return this.saw(code === 'PW_BATCH_SEALED' ? 'refused' : 'differs')
         }
         const now = (given: Enqueued[]) => this.enqueued(tasks, given)

@@ -113,6 +113,8 @@ export class Model {
   /** The engine's clock in ms; wall-clock instants are this plus `wallShift`. */
   now = 0
   wallShift = 0
+  /** True where batches are made in commits of their own: a refused enqueue leaves those that it named, empty. */
+  namesStay = false
   /** Told when a task due on the wall clock is reckoned by it as it stands. */
   reckoned = (): void => {}
   /** Told when a call was refused in a transaction, which undoes what was reckoned in it. */

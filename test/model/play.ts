@@ -14,8 +14,16 @@ const sealed = 'PW_BATCH_SEALED'
 const sleepNoticedMs = 1000
 const jumpNoticedMs = 500
 
+/** A store, and where it differs from one with a single writer. */
+export interface PlayedStore extends SqliteStore {
+  /** Finishes the batches that are over, where the commit that ends their last task cannot know it. */
+  finishBatches?: (engine: Engine) => Promise<unknown>
+  /** As in the model. */
+  readonly namesStay?: boolean
+}
+
 /** Plays the history; throws at the first difference. Adds what happened to `seen`. */
-export async function play(history: History, store: SqliteStore, handles: number, seen: Seen): Promise<void> {
+export async function play(history: History, store: PlayedStore, handles: number, seen: Seen): Promise<void> {
   const player = new Player(history, store, seen)
   await player.open(handles)
   for (const [index, move] of history.moves.entries()) await player.move(move, index)
@@ -37,7 +45,7 @@ class Player {
 
   constructor(
     history: History,
-    private readonly store: SqliteStore,
+    private readonly store: PlayedStore,
     seen: Seen,
   ) {
     const { rules } = history
@@ -45,6 +53,7 @@ class Player {
     const q: Rules = { ...rules, onDead: rules.deadTo === null ? rules.onDead : 'continue' }
     const other: Rules = { ...rules, width: 3 - rules.width, deadTo: null }
     this.model = new Model(new Map(Object.entries({ q, other })))
+    this.model.namesStay = store.namesStay === true
     this.caller = new Caller(this.model, () => store.clock.wallMs(), this.worker, seen)
     this.offsetMs = store.clock.wallMs() - store.clock.monotonicMs()
     // A handle that reckons by a clock that moved since its last look looks again.
@@ -123,6 +132,7 @@ class Player {
   /** Batches that finished with the last transaction, one after the other where one is in the other. */
   private async follow(engine: Engine): Promise<void> {
     for (let ended = this.model.finish(); ended.length > 0; ended = this.model.finish()) {
+      await this.store.finishBatches?.(engine)
       const items = (await engine.select('batch', {}, null)).items as unknown as BatchRecord[]
       const idOf = (batch: ModelBatch) =>
         Number(items.find((row) => row.name === this.model.nameOf(batch))?.followUp?.id)

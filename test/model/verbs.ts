@@ -116,6 +116,11 @@ function standsThere(m: Model, name: string): There | undefined {
   return { queue: task?.queue ?? '', type: task?.type ?? '', key: task?.key ?? null, live }
 }
 
+/** Makes the batches of these tasks, whatever becomes of the tasks. */
+export function nameBatches(m: Model, tasks: readonly NewTask[]): void {
+  for (const { batch } of tasks) if (batch !== undefined) batchOf(m, batch)
+}
+
 function batchOf(m: Model, name: string) {
   let batch = m.batches.get(name)
   if (!batch) {

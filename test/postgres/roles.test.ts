@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'piecework'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import type { ClaimedTask, Engine, WorkerInfo } from '../../dist/engine/contract.js'
+import type { AsyncEngine } from '../../dist/engine/transactions.js'
 import { engineFor } from '../../dist/engines/open.js'
 import { systemClock } from '../../dist/ground/clock.js'
 import { type Server, serverOfFile } from './server.js'
@@ -69,6 +70,14 @@ async function somethingOfEveryKind(): Promise<void> {
 
 const duties: Record<string, { of: Role[]; act: (engine: Engine) => Promise<unknown> }> = {
   'add tasks': { of: ['producer', 'worker'], act: (engine) => add(engine, `once ${another()}`) },
+  'do something once, in a transaction': {
+    of: ['worker'],
+    act: (engine) => {
+      const { transact, once } = engine as AsyncEngine
+      const effect = { queue: 'q', effectKey: `e ${another()}`, task: null }
+      return transact.call(engine, (tx) => once.call(engine, effect, tx))
+    },
+  },
   'bring a policy': {
     of: [...roles],
     act: (engine) =>

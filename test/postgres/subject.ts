@@ -10,7 +10,11 @@ import type { Server } from './server.js'
 export type EngineOver = typeof postgresEngine
 
 /** A store whose clock stands still until it is moved. */
-export type PostgresStore = SqliteStore
+export interface PostgresStore extends SqliteStore {
+  /** What the next sweep does first, and nothing else of it: it touches no task, and nobody's death is seen. */
+  finishBatches(engine: Engine): Promise<void>
+  readonly namesStay: true
+}
 
 /** Databases whose store is made already, kept for the next test that asks: making one costs 40 statements. */
 const spare = new Map<Server, string[]>()
@@ -39,6 +43,16 @@ async function freshDatabase(server: Server): Promise<string> {
   return made
 }
 
+/** A proof is the name of the worker that joins. */
+const proofsOf = (joining: () => string, isDead: (proof: string) => boolean) => ({
+  hold: async () => joining(),
+  dead: ({ ids, proofs }: { ids: number[]; proofs: string[] }) => ({
+    ids: ids.filter((_, i) => isDead(proofs[i] as string)),
+    againMs: null,
+  }),
+  drop() {},
+})
+
 export async function postgresStore(
   server: Server,
   choice: { engineOver?: EngineOver; options?: PostgresOptions } = {},
@@ -56,22 +70,20 @@ export async function postgresStore(
     await tell()
   }
   const dead = new Set<string>()
+  let blind = false
   const opened: Engine[] = []
   return {
     clock,
     bootId: clock.bootId,
     engine() {
       let joining = ''
-      const proofs = {
-        hold: async () => joining,
-        dead: ({ ids, proofs }: { ids: number[]; proofs: string[] }) => ({
-          ids: ids.filter((_, i) => dead.has(proofs[i] as string)),
-          againMs: null,
-        }),
-        drop() {},
-      }
+      const isDead = (proof: string) => !blind && dead.has(proof)
       const ports = { clock, random: seededRandom(1) }
-      const engine = engineOver({ url }, ports, { proofs, rescanEveryMs: 0, ...options })
+      const engine = engineOver({ url }, ports, {
+        proofs: proofsOf(() => joining, isDead),
+        rescanEveryMs: 0,
+        ...options,
+      })
       const call = engine.worker.bind(engine)
       // The proof of a worker is its name here, so that one of several in this process can die.
       engine.worker = (event, info) => {
@@ -82,10 +94,14 @@ export async function postgresStore(
       return engine
     },
     advance: (ms) => clock.advance(ms),
-    jumpWall(ms) {
-      clock.jumpWall(ms)
-    },
+    jumpWall: (ms) => clock.jumpWall(ms),
     die: (worker) => void dead.add(worker),
+    namesStay: true,
+    async finishBatches(engine) {
+      blind = true
+      await engine.sweep(0)
+      blind = false
+    },
     async remove() {
       for (const engine of opened) await engine.close()
       spare.set(server, [...(spare.get(server) ?? []), url])

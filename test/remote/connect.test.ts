@@ -88,7 +88,7 @@ it('joins without a proof of life: the lock of the broker says nothing of worker
 it('refuses a transaction, a policy that is none, an address that is none and a token in it', async () => {
   const { url } = await served()
   const pw = await connected(url)
-  expect((await refusalOf(pw.queue('q').enqueue(1, { tx: {} }))).code).toBe('PW_TX_UNSUPPORTED')
+  expect((await refusalOf(pw.queue('q').enqueue(1, { tx: {} as never }))).code).toBe('PW_TX_UNSUPPORTED')
   expect((await refusalOf(pw.queue('q').configure({ leaseMs: 1 }))).code).toBe('PW_OPTION_INVALID')
   for (const bad of ['http://', 'http://u:p@127.0.0.1:1', 'http://127.0.0.1:1/?token=x', 'ftp://x']) {
     expect((await refusalOf(connect(bad))).code, bad).toBe('PW_ENGINE_UNKNOWN')

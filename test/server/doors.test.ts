@@ -244,7 +244,7 @@ describe('a token of other queues', () => {
     }
   })
 
-  it('reaches no other queue through one of its own: by a move, a follow-up, a route, or its dead letters', async () => {
+  it('reaches no other queue through its own: not by a move, a follow-up, a route or dead letters', async () => {
     const at = await room({ tokens: true })
     const { text } = await tokenOf(at, ['produce', 'work', 'operate'], ['mine*'])
     const headers = bearer(text)

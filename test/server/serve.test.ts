@@ -1,4 +1,8 @@
 // `piecework serve` and `piecework token` as real processes: where it listens, what it refuses to open, how it ends.
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import type { TLSSocket } from 'node:tls'
+import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { type Room, room, type Started, until } from '../cli/cli.js'
 import { ask, refusal } from './ask.js'
@@ -88,4 +92,29 @@ it('makes tokens that are shown once, lists them without secrets, and revokes th
   served.child.kill('SIGTERM')
   const ended = await served.finished
   for (const { token } of [made, second] as { token: string }[]) expect(ended.stderr).not.toContain(token)
+})
+
+it('speaks TLS with the certificate it is given, and only that', async () => {
+  const at = room()
+  const file = (name: string) => fileURLToPath(new URL(`./tls/${name}`, import.meta.url))
+  // Made for this test alone; whoever has its key has nothing.
+  const ca = readFileSync(file('cert.pem'))
+  const served = await serve(at, '--tls-cert', file('cert.pem'), '--tls-key', file('key.pem'))
+  expect(served.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
+  const asked = (options: object) =>
+    new Promise<{ status: number | undefined; version: string | null }>((resolve, reject) => {
+      const sent = request(`${served.url}/healthz`, { agent: false, ...options }, (response) => {
+        const { statusCode: status, socket } = response.resume()
+        resolve({ status, version: (socket as TLSSocket).getProtocol() })
+      })
+      sent.once('error', reject).end()
+    })
+  expect(await asked({ ca })).toEqual({ status: 200, version: 'TLSv1.3' })
+  await expect(asked({})).rejects.toThrow(/self-signed/)
+  await expect(asked({ ca, maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })).rejects.toThrow()
+  await expect(ask(served.url.replace('https', 'http'), 'GET', '/healthz')).rejects.toThrow()
+  served.child.kill('SIGTERM')
+  expect((await served.finished).code).toBe(0)
+  const swapped = await at.run(['serve', '--port', '0', '--tls-cert', file('key.pem'), '--tls-key', file('cert.pem')])
+  expect([swapped.code, swapped.stderr]).toEqual([2, expect.stringContaining('PW_OPTION_INVALID')])
 })

@@ -85,15 +85,15 @@ const codeLines = (text: string) => text.split('\n').filter((line) => !/^\s*(?:$
 
 /** Lines of code each floor may have, about a tenth above what it had when that was set; why, says docs/adr/0009. */
 const budgets: Readonly<Record<string, number>> = {
-  ground: 760, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
+  ground: 830, // errors with their cures are half of it; a floor of tools grows into a drawer if nobody looks
   task: 980, // the life cycle, limits and retries are tables: a feature is a row; where JSON is wrong
-  engine: 110, // one page, and what wraps it
+  engine: 125, // one page, what wraps it, and what is done in a caller's transaction
   engines: 1350, // what all SQL stores decide alike: each line here is one less in two engines
-  'engines/sqlite': 3150, // its own sync, locks and clock: a file has no server that does it
-  'engines/postgres': 3600, // connections, fail-over and liveness over a network; statements that take arrays
+  'engines/sqlite': 3350, // its own sync, locks and clock: a file has no server that does it
+  'engines/postgres': 4000, // connections, fail-over and liveness over a network; statements that take arrays
   'engines/remote': 340, // names for calls, and how often each is sent again
-  queue: 2650, // the library as programs see it: every option is checked and refused in words
-  worker: 2150, // slots, leases, threads; the floor where time goes wrong
+  queue: 2750, // the library as programs see it: every option is checked and refused in words
+  worker: 2250, // slots, leases, threads; the floor where time goes wrong
   insight: 230, // the figures of a status, sizing arithmetic
   server: 2550, // 60 routes with their shapes, and what keeps strangers from the machine's time
   cli: 4800, // thirty commands with their texts

@@ -308,3 +308,27 @@ describe('the rest of what a program can do wrong', () => {
     expect(await shop.count('done')).toBe(3)
   })
 })
+
+it('options that cannot be are refused in our words, also those that no memory could hold', async () => {
+  const { connect } = await import('piecework')
+  const { newUrl } = await import('../client/store.js')
+  const bad: Record<string, unknown[]> = {
+    concurrency: ['10', Number.POSITIVE_INFINITY, 1e9, 0, -1, Number.NaN, 1.5, 10n, Symbol('x'), null, {}],
+    prefetch: [Number.POSITIVE_INFINITY, 1e12, -1, '1', 10n],
+    stopOn: [null, 1, {}, ['SIGKILL'], ['SIGSTOP'], ['SIGNOTHING'], ['sigterm'], [15]],
+  }
+  for (const url of ['sqlite::memory:', newUrl()]) {
+    const pw = await connect(url)
+    for (const [option, values] of Object.entries(bad)) {
+      for (const value of values) {
+        const worker = pw.queue('q').work(() => 1, { [option]: value as never })
+        const refused = await worker.ready.then(
+          () => 'ready',
+          (error) => error.code,
+        )
+        expect([option, String(value), refused]).toEqual([option, String(value), 'PW_OPTION_INVALID'])
+      }
+    }
+    await pw.close()
+  }
+})

@@ -8,11 +8,11 @@ import { type TaskOptions, taskOf } from '../../queue/options.js'
 import { checkName } from '../../task/limits.js'
 import { checkPayloadText, encodePayload } from '../../task/payload.js'
 import { openInput } from '../input.js'
-import { type Format, formatOf, formats, type Item } from '../items.js'
+import { type Format, formatNamed, formatOf, formats, type Item, linesHint } from '../items.js'
 import { counted, type Output } from '../print.js'
 import { type Act, acts } from '../program.js'
 import { fileOf, type Store, withStore } from '../store.js'
-import { choice, collected, duration, pair, whole } from '../values.js'
+import { collected, duration, pair, whole } from '../values.js'
 
 interface Given {
   text?: boolean
@@ -73,7 +73,9 @@ const act: Act = async (context, args, options) => {
   // Checked before a store is made for a mistyped option.
   make('null')
   if (given.input !== undefined) {
-    const format = given.format === undefined ? formatOf(given.input) : choice('--format', given.format, formats)
+    const format = given.format === undefined ? formatOf(given.input) : formatNamed(given.format)
+    const hint = given.format === undefined ? linesHint(given.input) : null
+    if (hint !== null) context.output.say(hint)
     return fromInput(context.url, given.input, format, make, context.output)
   }
   const tasks = texts.map((text, index) => make(payloadOf(text, index, given.text === true)))

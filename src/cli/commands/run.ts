@@ -10,14 +10,14 @@ import { lookUp } from '../child.js'
 import { itemText } from '../fields.js'
 import { haltOf } from '../halt.js'
 import { type Input, openInput } from '../input.js'
-import { type Format, formatOf, formats } from '../items.js'
+import { type Format, formatNamed, formatOf, formats, linesHint } from '../items.js'
 import { quoted, template } from '../placeholders.js'
 import { type Act, acts, type Context } from '../program.js'
 import type { Again } from '../report.js'
 import { makePlaces } from '../results.js'
 import { type RunPlan, runBatch } from '../run.js'
 import { fileOf, withStore } from '../store.js'
-import { choice, duration, whole } from '../values.js'
+import { duration, whole } from '../values.js'
 
 /** The options as the parser leaves them: text, or true. */
 interface Given {
@@ -103,10 +103,28 @@ const act: Act = async (context, args, options) => {
   const store = fileOf(context.url)
   const skipInvalid = given.skipInvalid === true
   const input = await openInput(given.input ?? null, { format, skipInvalid, store, clock: systemClock })
+  refuseFields(manner, input)
+  if (given.quiet !== true) hint(context, words, given, format)
   if (given.dryRun === true) return dryRun(context, manner, input)
   plan.run.input = input.name
   makePlaces(plan.results)
   return withStore(context.url, { create: true }, (opened) => runBatch(opened, plan, input, context.output))
+}
+
+/** A column that is missing is missing from every record: throws PW_FIELD_MISSING before anything runs. */
+function refuseFields({ template, format }: Manner, { first }: Input): void {
+  if ((format !== 'csv' && format !== 'tsv') || first === null || first.refused !== null) return
+  template.fill({ text: itemText(first.payload), json: first.payload, number: 1 })
+}
+
+/** Says what is legal and rarely meant. */
+function hint({ output }: Context, words: readonly string[], given: Given, format: Format): void {
+  if (format !== 'lines' && format !== 'null') return
+  const lines = given.format === undefined && given.input !== undefined ? linesHint(given.input) : null
+  if (lines !== null) output.say(lines)
+  const field = words.map((word) => /\{[A-Za-z_][\w.]*\}/.exec(word)?.[0]).find((found) => found !== undefined)
+  if (field === undefined || field === given.replace) return
+  output.say(`piecework: ${field} stays as it is: items of ${format} have no fields, those of ndjson, csv and tsv do`)
 }
 
 function formatFor(given: Given): Format {
@@ -116,7 +134,7 @@ function formatFor(given: Given): Format {
     }
     return 'null'
   }
-  if (given.format !== undefined) return choice('--format', given.format, formats)
+  if (given.format !== undefined) return formatNamed(given.format)
   return given.input === undefined ? 'lines' : formatOf(given.input)
 }
 

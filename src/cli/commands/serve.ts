@@ -35,6 +35,12 @@ export function serveCommand(program: Command): void {
     .option('--behind-proxy', 'a proxy in front does TLS; tokens are asked for on any address')
     .option('--tokens', 'ask for a token on this machine, too')
     .option('--grace <duration>', 'how long requests under way may go on when it is stopped', '25s')
+    .addHelpText(
+      'after',
+      `
+Programs call it by its URL: connect('http://…'), or --url http://… on any command; their token comes from
+PIECEWORK_TOKEN. Other languages: /v1/openapi.json describes every call.`,
+    )
   acts(command, act)
 }
 

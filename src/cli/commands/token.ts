@@ -16,6 +16,15 @@ export function tokenCommand(program: Command): void {
     .option('--scope <scopes>', `separated by commas: ${scopes.join(', ')}`, 'produce,work')
     .option('--queue <glob>', 'queues it is for, * stands for any text; may be repeated (default: *)', collected)
     .option('--expires <duration>', 'how long it holds (default: until it is revoked)')
+    .addHelpText(
+      'after',
+      `
+Scopes:
+  produce  enqueue, and make and seal batches      work          claim and settle
+  operate  figures, policies, pauses, dead letters read-payload  see payloads where operate shows tasks
+  admin    everything, tokens and the audit too
+--queue covers names of queues, batches, limits and schedules. Whoever has the token gives it in PIECEWORK_TOKEN.`,
+    )
   acts(create, createAct)
   acts(token.command('list').description('list the tokens, without their secrets'), list)
   acts(token.command('revoke').description('end a token, within a second').argument('<id>'), revoke)

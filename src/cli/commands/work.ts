@@ -12,7 +12,7 @@ import { template } from '../placeholders.js'
 import { errorText, exitOf, type Output } from '../print.js'
 import { type Act, acts, type Context } from '../program.js'
 import { startStaff } from '../staff.js'
-import { withStore } from '../store.js'
+import { type Store, withStore } from '../store.js'
 import { duration, whole } from '../values.js'
 import { handlerIn, type Shift, startWork, type WorkPlan } from '../work.js'
 
@@ -39,8 +39,19 @@ export function workCommand(program: Command): void {
     .option('--grace <duration>', 'how long running tasks may go on when it is stopped', '25s')
     .option('--until-drained', 'end when nothing is left: 0, or 1 with dead letters')
     .option('--health <[host:]port>', 'answer /healthz and /readyz here')
+    .addHelpText('after', more)
   acts(command, act)
 }
+
+const more = `
+COMMAND gets the payload as JSON on its standard input, or by {} (all of it), {field} and {a.b} in its words; in its
+environment PIECEWORK_ID, _QUEUE, _TYPE, _BATCH, _KEY, _DELIVERY, _DELIVERIES_MAX, _FENCE. How it ends:
+  0  done                  65  bad data: dead at once   75  not now: again later, not counted
+  any other, or a signal   again after a while, until the deliveries of the queue's policy are spent, then dead
+
+Examples:
+  piecework work mail --handler ./mail.js --workers 4
+  piecework work images --until-drained -- convert {from} {to}`
 
 const act: Act = async (context, args, options) => {
   const given = options as Given
@@ -49,16 +60,25 @@ const act: Act = async (context, args, options) => {
   if (given.workers !== undefined) {
     return over(startStaff(systemClock, count, ownWords(), context.output), given, context.output)
   }
-  return withStore(context.url, { create: true }, (store) => {
+  return withStore(context.url, { create: true }, async (store) => {
     const { file, url } = store
     context.output.say(`piecework: working on ${plan.queues.join(', ')} in ${file ?? url}, ${plan.concurrency} at once`)
+    await nameNew(store, plan.queues, context.output)
     const shift = startWork(store, plan, context.output)
     void tellParent(shift)
     return over(shift, given, context.output)
   })
 }
 
-async function planOf(names: readonly string[], given: Given, { after }: Context): Promise<WorkPlan> {
+/** A name that is not there yet is one to come, or a slip. */
+async function nameNew({ engine }: Store, queues: readonly string[], output: Output): Promise<void> {
+  for (const name of queues) {
+    const { items } = await engine.select('queue', { name }, null)
+    if (items.length === 0) output.say(`piecework: there is no queue ${name} yet; it is made now`)
+  }
+}
+
+async function planOf(names: readonly string[], given: Given, { after, url, urlGiven }: Context): Promise<WorkPlan> {
   const queues = names.map((name) => checkName('queue name', name))
   if ((given.handler === undefined) === (after === null)) {
     throw new PieceworkError('PW_USAGE', 'Say who does the work: either --handler FILE or -- COMMAND.')
@@ -73,6 +93,7 @@ async function planOf(names: readonly string[], given: Given, { after }: Context
     graceMs: duration('--grace', given.grace ?? '25s'),
     types: given.types?.split(',').map((type) => checkName('--types', type)),
     untilDrained: given.untilDrained === true,
+    url: urlGiven ? ['--url', url] : [],
   }
 }
 
@@ -99,10 +120,11 @@ function ownWords(): string[] {
 
 /** Stops on signals and when a parent goes; serves probes; resolves with the exit code when all work has ended. */
 async function over(shift: Shift, given: Given, output: Output): Promise<number> {
-  const stop = () => shift.stop()
+  const stop = (signal?: NodeJS.Signals) => shift.stop(signal)
+  const orphaned = () => shift.stop()
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, stop)
-  process.on('disconnect', stop)
+  process.on('disconnect', orphaned)
   process.on('exit', endedEarly)
   const health = given.health === undefined ? null : await serveHealth(given.health, shift.ready)
   if (health !== null) output.say(`piecework: health on ${health.url}`)
@@ -111,7 +133,7 @@ async function over(shift: Shift, given: Given, output: Output): Promise<number>
   } finally {
     health?.close()
     for (const signal of signals) process.off(signal, stop)
-    process.off('disconnect', stop)
+    process.off('disconnect', orphaned)
     process.off('exit', endedEarly)
   }
 }

@@ -15,6 +15,11 @@ export class Catalog extends Names {
     if (settings !== this.settings) await this.load(link, settings)
   }
 
+  /** True when nothing newer than what is remembered was changed by then. */
+  knows(settings: number): boolean {
+    return settings <= this.settings
+  }
+
   /** What is remembered may be wrong: it is read again before it is used. */
   forget(): void {
     this.settings = -1

@@ -19,6 +19,8 @@ import type {
   Verdict,
   WorkerInfo,
 } from '../../engine/contract.js'
+import type { Ask, AsyncEngine, Effect } from '../../engine/transactions.js'
+import { assert } from '../../ground/assert.js'
 import type { Clock, Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import type { Outcome } from '../../task/lifecycle.js'
@@ -31,9 +33,10 @@ import { claim, Marks } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue, nameAll, nameDeaths, nameTypes, withPromoted } from './enqueue.js'
 import { translated } from './errors.js'
-import { type ClientPool, driver, type Executor, Link, Links, type LinksOptions } from './link.js'
+import { type ClientPool, driver, type Link, Links, type LinksOptions } from './link.js'
 import { type Liveness, leasesOnly, SessionLiveness } from './liveness.js'
 import { measure } from './measure.js'
+import { OpenOnes } from './open-ones.js'
 import type { Unnamed } from './schedules.js'
 import { quoted } from './schema.js'
 import { select } from './select.js'
@@ -43,6 +46,7 @@ import { type Statements, statementsIn } from './statements.js'
 import { lockClassOf, migrateStore } from './store.js'
 import { Sweeper } from './sweeper.js'
 import { type Call, Turn } from './turn.js'
+import { type Identity, Visits } from './visit.js'
 import { Wake } from './wake.js'
 import { Beats, join } from './workers.js'
 
@@ -79,9 +83,10 @@ interface Opened {
   sweeper: Sweeper
   marks: Marks
   asked: Asked
+  visits: Visits
 }
 
-class PostgresEngine implements Engine {
+class PostgresEngine implements AsyncEngine {
   readonly traits: Traits
   private readonly schema: string
   private readonly q: Statements
@@ -114,6 +119,7 @@ class PostgresEngine implements Engine {
     this.opening = null
     if (!opened) return
     await opened.turn.settled()
+    opened.visits.close()
     opened.wake.close()
     opened.liveness.drop()
     opened.links.close()
@@ -136,10 +142,7 @@ class PostgresEngine implements Engine {
   }
 
   async enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]> {
-    if (tx !== undefined) {
-      await this.use().links.use((link) => nameAll(link, this.q, this.catalog, tasks))
-      return this.within(tx, (s) => enqueue(s, tasks))
-    }
+    if (tx !== undefined) return this.use().visits.enqueue(tasks, tx)
     const request = requestId === null ? null : requestName('enqueue', requestId)
     // What was stored before stays as it was answered, whoever makes room for its tasks now.
     let fresh = false
@@ -193,13 +196,25 @@ class PostgresEngine implements Engine {
   }
 
   settle(by: { worker: string; flush: string | null }, verdicts: readonly Verdict[], tx?: unknown): Promise<Outcome[]> {
-    if (tx !== undefined) return this.within(tx, (s) => settleWithin(s, verdicts))
+    if (tx !== undefined) return this.use().visits.settle(verdicts, tx)
     const request = by.flush === null ? null : requestName('settle', by.worker, by.flush)
     return this.call({
       work: (s) => answered(s, request, verdicts, () => settle(s, verdicts)),
       repeatable: request !== null,
       items: verdicts.length,
     })
+  }
+
+  ackWithin(receipt: string, tx: unknown): Promise<Ask> {
+    return this.callers((visits) => visits.ackWithin(receipt, tx))
+  }
+
+  once(effect: Effect, tx: unknown): Promise<boolean> {
+    return this.callers((visits) => visits.once(effect, tx))
+  }
+
+  transact<T>(work: (tx: unknown) => Promise<T>): Promise<T> {
+    return this.callers((visits) => visits.transact(work))
   }
 
   extend(
@@ -280,8 +295,10 @@ class PostgresEngine implements Engine {
     await driver()
     const { clock, random } = this.ports
     const links = new Links(this.source, this.options, clock)
+    let identity: Identity | undefined
     try {
       await this.migrateOver(links, false, this.options.create !== false)
+      ;[identity] = await links.use((link) => link.run<Identity>(this.q.identity))
       const [right] = await links.use((link) => link.run<{ may: boolean }>(this.q.sweeper, [this.schema]))
       // A user who may only add tasks leaves the sweeping to others.
       if (right?.may === false) Object.assign(this.traits, { sweeps: 'store' })
@@ -289,6 +306,7 @@ class PostgresEngine implements Engine {
       links.close()
       throw translated(error, links.name)
     }
+    assert(identity, 'the store has its row')
     if (!links.sessions) Object.assign(this.traits, { liveness: 'lease', wake: 'poll' })
     const { q, catalog, schema } = this
     const lockClass = lockClassOf(schema)
@@ -302,7 +320,10 @@ class PostgresEngine implements Engine {
     const liveness = this.options.proofs ?? (links.sessions ? new SessionLiveness(links, q, clock) : leasesOnly)
     const beats = new Beats(q, clock, (work) => links.use(work))
     const sweeper = new Sweeper({ links, q, turn, liveness, lockClass })
-    this.opened = { links, turn, wake, beats, liveness, sweeper, marks, asked: new Asked() }
+    const open = new OpenOnes(links, q, clock, woken)
+    const pool = 'pool' in this.source ? this.source.pool : null
+    const visits = new Visits({ links, q, catalog, random, schema: quoted(schema), identity, pool, open, woken })
+    this.opened = { links, turn, wake, beats, liveness, sweeper, marks, asked: new Asked(), visits }
   }
 
   private async migrateOver(links: Links, dryRun: boolean, create: boolean): Promise<string[]> {
@@ -317,6 +338,10 @@ class PostgresEngine implements Engine {
   private use(): Opened {
     if (!this.opened) throw new PieceworkError('PW_CLOSED', 'This PostgreSQL store is not open.')
     return this.opened
+  }
+
+  private async callers<T>(call: (visits: Visits) => Promise<T>): Promise<T> {
+    return call(this.use().visits)
   }
 
   private async call<T>(call: Call<T>): Promise<T> {
@@ -341,30 +366,6 @@ class PostgresEngine implements Engine {
     }
   }
 
-  /** Runs `work` in the transaction that the caller began on this client. */
-  private async within<T>(tx: unknown, work: (s: Session) => Promise<T>): Promise<T> {
-    const { links } = this.use()
-    const executor = tx as Executor | null
-    if (typeof executor !== 'object' || typeof executor?.query !== 'function') {
-      throw new PieceworkError('PW_TX_UNSUPPORTED', 'On PostgreSQL `tx` is a client of pg with an open transaction.')
-    }
-    try {
-      const { nowUs } = await links.use(async (link) => {
-        const row = await enter(link, this.q)
-        await this.catalog.validFor(row.settings, link)
-        return row
-      })
-      const s = this.session(new Link(executor, { pipelined: false, named: false }), nowUs, true)
-      const answer = await work(s)
-      // Nobody sees the keys before the caller commits: whoever finds these notes then promotes.
-      for (const { queue, key } of s.lanes.values()) s.add(this.q.addLanes, queue, key)
-      await s.flush()
-      return answer
-    } catch (error) {
-      throw translated(error, links.name)
-    }
-  }
-
   private session(link: Link, nowUs: number, foreign: boolean): Session {
     return new Session(link, this.q, this.catalog, this.ports.random, quoted(this.schema), nowUs, foreign)
   }
@@ -372,11 +373,3 @@ class PostgresEngine implements Engine {
 
 /** How often an extension comes again for a row that somebody else has locked: some 100 ms. */
 const extendLooks = 20
-
-async function settleWithin(s: Session, verdicts: readonly Verdict[]): Promise<Outcome[]> {
-  const outcomes = await settle(s, verdicts)
-  const at = outcomes.indexOf('stale')
-  if (at < 0) return outcomes
-  const { receipt } = verdicts[at] as Verdict
-  throw new PieceworkError('PW_LEASE_LOST', `The receipt ${receipt} no longer holds its task.`, { receipt })
-}

@@ -227,20 +227,16 @@ async function standing(s: Session, tasks: readonly Numbered[], ids: readonly nu
     const member = batch === null || task.identity === undefined ? undefined : members.get(`${batch} ${task.identity}`)
     return member === undefined || member === ids[i]
   })
-  const left = await heldWhereLeft(s, tasks)
-  const dedups = await takeDedups(
-    s,
-    tasks,
-    ids,
-    unresolved.map((wanted, i) => wanted && !left.has(i)),
-  )
-  return tasks.map(({ task, queue, batch }, i) => {
+  const held = await heldWhereLeft(s, tasks)
+  const { homes, takers } = homesOf(tasks, unresolved, held)
+  const taken = await takeDedups(s, tasks, ids, takers)
+  return tasks.map(({ task, batch }, i) => {
     const id = ids[i] as number
     const identity = batch === null || task.identity === undefined ? null : `${batch} ${task.identity}`
     const member = identity === null ? id : (members.get(identity) ?? id)
     if (member !== id) return member
-    const there = task.dedupKey === undefined ? id : (dedups.get(`${queue} ${task.dedupKey}`) ?? id)
-    const holder = left.get(i) ?? there
+    const home = homes[i] ?? ''
+    const holder = taken.get(home) ?? held.get(home) ?? id
     if (holder === id) return null
     // The identity stands for the task that is there, not for one that never came to be.
     if (identity !== null) {
@@ -269,39 +265,53 @@ async function takeMembers(
   return new Map(known.map((row) => [`${row.batch} ${row.identity}`, row.task]))
 }
 
-/** Of tasks that a route led away, by their number: who holds their dedup key in the queue that they left. */
-async function heldWhereLeft(s: Session, tasks: readonly Numbered[]): Promise<Map<number, number>> {
-  const led = [...tasks.entries()].filter(([, { task, left }]) => left !== null && task.dedupKey !== undefined)
+/** Who holds the dedup keys of tasks that a route led away in the queue that they left, by queue and key. */
+async function heldWhereLeft(s: Session, tasks: readonly Numbered[]): Promise<Map<string, number>> {
+  const led = tasks.filter(({ task, left }) => left !== null && task.dedupKey !== undefined)
   if (led.length === 0) return new Map()
-  const columns = [led.map(([, { left }]) => left), led.map(([, { task }]) => task.dedupKey)]
-  const rows = await s.run<{ queue: number; dedupKey: string; task: number }>(s.q.dedupsHeld, [...columns, s.now])
-  const held = new Map(rows.map((row) => [`${row.queue} ${row.dedupKey}`, row.task]))
-  return new Map(
-    led.flatMap(([i, { task, left }]) => {
-      const holder = held.get(`${left} ${task.dedupKey}`)
-      return holder === undefined ? [] : [[i, holder] as const]
-    }),
-  )
+  const columns = [led.map(({ left }) => left), led.map(({ task }) => task.dedupKey)]
+  return byHome(await s.run<DedupRow>(s.q.dedupsHeld, [...columns, s.now]))
 }
 
+/**
+ * Where each of these looks for its dedup key: in the queue that a route led it away from if it is held there, be it by
+ * a task before it in this call; else where it lands. And who of them, by queue and key, takes what nobody holds.
+ */
+function homesOf(tasks: readonly Numbered[], wanted: readonly boolean[], held: ReadonlyMap<string, number>) {
+  const takers = new Map<string, number>()
+  const homes = tasks.map(({ task, queue, left }, i) => {
+    if (!wanted[i] || task.dedupKey === undefined) return null
+    const before = `${left} ${task.dedupKey}`
+    if (held.has(before) || takers.has(before)) return before
+    const home = `${queue} ${task.dedupKey}`
+    if (!takers.has(home)) takers.set(home, i)
+    return home
+  })
+  return { homes, takers }
+}
+
+/** Takes these keys, each for the task of this number, where nobody holds them; answers who holds each. */
 async function takeDedups(
   s: Session,
   tasks: readonly Numbered[],
   ids: readonly number[],
-  wanted: readonly boolean[],
+  takers: ReadonlyMap<string, number>,
 ): Promise<Map<string, number>> {
-  const first = new Map<string, [number, string, number]>()
-  for (const [i, { task, queue }] of tasks.entries()) {
-    if (!wanted[i] || task.dedupKey === undefined || first.has(`${queue} ${task.dedupKey}`)) continue
-    first.set(`${queue} ${task.dedupKey}`, [queue, task.dedupKey, ids[i] as number])
-  }
-  if (first.size === 0) return new Map()
-  const rows = [...first.values()]
-  const [queues, keys] = [rows.map((row) => row[0]), rows.map((row) => row[1])]
-  await s.run(s.q.takeDedups, [queues, keys, rows.map((row) => row[2]), s.now])
-  const known = await s.run<{ queue: number; dedupKey: string; task: number }>(s.q.dedupsOf, [queues, keys])
-  return new Map(known.map((row) => [`${row.queue} ${row.dedupKey}`, row.task]))
+  if (takers.size === 0) return new Map()
+  const rows = [...takers.values()]
+  const queues = rows.map((i) => tasks[i]?.queue)
+  const keys = rows.map((i) => tasks[i]?.task.dedupKey)
+  await s.run(s.q.takeDedups, [queues, keys, rows.map((i) => ids[i]), s.now])
+  return byHome(await s.run<DedupRow>(s.q.dedupsOf, [queues, keys]))
 }
+
+interface DedupRow {
+  queue: number
+  dedupKey: string
+  task: number
+}
+
+const byHome = (rows: readonly DedupRow[]) => new Map(rows.map((row) => [`${row.queue} ${row.dedupKey}`, row.task]))
 
 async function findStates(s: Session, answers: Enqueued[]): Promise<void> {
   const rows = await s.run<{ id: number; state: number }>(s.q.statesOf, [answers.map(({ id }) => Number(id))])

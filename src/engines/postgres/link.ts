@@ -166,6 +166,13 @@ export class Links {
     this.name = name
   }
 
+  /** Where and how to connect for somebody who does the rest himself. */
+  config(): ClientConfig {
+    const { connectMs = connectMsDefault } = this.options
+    const to = 'pool' in this.source ? optionsOf(this.source.pool) : { connectionString: this.#urls[this.#best] }
+    return { ...to, connectionTimeoutMillis: connectMs, application_name: 'piecework' }
+  }
+
   /** Hands out a connection for `work` alone; one that failed is not used again. `long`: it may be silent for long. */
   async use<T>(work: (link: Link) => Promise<T>, long = false): Promise<T> {
     const held = await this.#take()

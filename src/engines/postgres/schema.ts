@@ -1,5 +1,6 @@
 // The tables of a PostgreSQL store and the numbered steps that bring an older one to this version's format.
 import { figureColumns } from '../ledger.js'
+import { enqueueFunction } from './sql-enqueue.js'
 
 /** The format this version reads and writes; a store with a higher one is refused (PW_SCHEMA_NEW). */
 export const format = 2
@@ -260,12 +261,21 @@ create table piecework.result (
 );
 create index result_ends on piecework.result (endsAt);
 
+create table piecework.effect (
+  effectKey text collate "C" not null,
+  queue integer not null,
+  task bigint,
+  endsAt bigint not null,
+  primary key (effectKey, queue)
+);
+create index effect_ends on piecework.effect (endsAt);
+
 alter table piecework.batch add column followUp text;
 alter table piecework.batch add column forwarded bigint not null default 0;
 alter table piecework.progress add column forwarded integer;
 alter table piecework.batch add column finishedAt bigint;
 create index batch_unfinished on piecework.batch (id) where sealedAt is not null and finishedAt is null;
-`,
+${enqueueFunction}`,
   },
 ]
 

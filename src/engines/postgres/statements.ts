@@ -1,6 +1,7 @@
 // Every statement of the engine; those that change many rows take arrays, one for each column.
 import { batchColumns, figureColumns } from '../ledger.js'
 import { inSchema } from './schema.js'
+import { visitTexts } from './visit-statements.js'
 
 /** Unquoted names come back in lower case: each column is answered under the name it is written with. */
 const named = (columns: readonly string[], of = '') =>
@@ -63,6 +64,7 @@ const numbered = `numbered as (select id, row_number() over () as n,
 const me = 'me as materialized (select id from piecework.worker where name = $4 for key share)'
 
 const texts = {
+  ...visitTexts,
   enter: `select format, settings as settings, piecework.now_us() as "nowUs" from piecework.store`,
   bumpSettings: 'update piecework.store set settings = settings + 1 returning settings',
   queues: `select ${named(['id', 'name', 'createdAt', 'pausedAt', 'code', 'operator'])} from piecework.queue
@@ -84,7 +86,7 @@ const texts = {
   putRoute: `insert into piecework.route (type, goesTo) values ($1, $2)
     on conflict (type) do update set goesTo = excluded.goesTo`,
   dropRoute: 'delete from piecework.route where type = $1',
-  mixTypes: 'update piecework.type set mixed = 1 where id = any($1) and mixed = 0',
+  mixTypes: 'update piecework.type set mixed = 1 where id = any($1::int[]) and mixed = 0',
   setType: 'update piecework.type set pausedAt = $1 where id = $2',
   addTally: insert('tally', { type: 'integer', ...all(figureColumns, 'integer') }),
   addProgress: `${insert('progress', { batch: 'integer', ...all(batchColumns, 'integer'), at: 'bigint' })}`,
@@ -143,9 +145,10 @@ const texts = {
   dropLapses: `delete from piecework.history history using unnest($1::bigint[], $2::int[]) as given(task, number)
     where history.task = given.task and history.number = given.number and outcome = 'expired'`,
   dropHistory: 'delete from piecework.history where task = any($1::bigint[])',
-  edit: 'update piecework.task set payload = $1 where id = $2',
-  replace: 'update piecework.task set payload = $1, headers = $2, priority = $3, weight = $4 where id = $5',
-  moveDead: 'update piecework.dead set type = $1 where task = $2',
+  edit: 'update piecework.task set payload = $1::text where id = $2::bigint',
+  replace: `update piecework.task set payload = $1::text, headers = $2::text, priority = $3::smallint,
+    weight = $4::double precision where id = $5::bigint`,
+  moveDead: 'update piecework.dead set type = $1::int where task = $2::bigint',
 
   addResults: `${insert('result', {
     ...{ task: 'bigint', type: 'integer', outcome: 'text', result: 'text', endedAt: 'bigint', endsAt: 'bigint' },
@@ -213,13 +216,13 @@ const texts = {
 
   takeDedups: `insert into piecework.dedup (queue, dedupKey, task)
     select * from unnest($1::int[], $2::text[], $3::bigint[]) as given(queue, dedupKey, task) order by queue, dedupKey
-    on conflict (queue, dedupKey) do update set task = excluded.task, endsAt = null where dedup.endsAt <= $4
+    on conflict (queue, dedupKey) do update set task = excluded.task, endsAt = null where dedup.endsAt <= $4::bigint
     returning task`,
   dedupsOf: `select dedup.queue, dedup.dedupKey as "dedupKey", dedup.task from piecework.dedup dedup
     join unnest($1::int[], $2::text[]) as given(queue, dedupKey) using (queue, dedupKey)`,
   dedupsHeld: `select dedup.queue, dedup.dedupKey as "dedupKey", dedup.task from piecework.dedup dedup
     join unnest($1::int[], $2::text[]) as given(queue, dedupKey) using (queue, dedupKey)
-    where dedup.endsAt is null or dedup.endsAt > $3`,
+    where dedup.endsAt is null or dedup.endsAt > $3::bigint`,
   endDedups: `update piecework.dedup dedup set endsAt = given.endsAt
     from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[]) as given(queue, dedupKey, task, endsAt)
     where dedup.queue = given.queue and dedup.dedupKey = given.dedupKey and dedup.task = given.task`,
@@ -229,10 +232,11 @@ const texts = {
   pruneDedup: `delete from piecework.dedup where (queue, dedupKey) in (
     select queue, dedupKey from piecework.dedup where endsAt <= $1 limit 10000 for update skip locked)`,
 
-  batchesByName: `select id, name, sealedAt as "sealedAt" from piecework.batch where name = any($1)`,
-  batchById: 'select name, followUp as "followUp" from piecework.batch where id = $1',
+  batchesByName: `select id, name, sealedAt as "sealedAt" from piecework.batch where name = any($1::text[])`,
+  batchById: 'select name, followUp as "followUp" from piecework.batch where id = $1::int',
   // Not sealed and not forgotten until our commit; folding goes on, since it changes no key.
-  keepBatches: 'select id from piecework.batch where id = any($1) and sealedAt is null order by id for key share',
+  keepBatches:
+    'select id from piecework.batch where id = any($1::int[]) and sealedAt is null order by id for key share',
   batches: `select ${named(['id', 'name', 'createdAt', 'sealedAt', 'finishedAt', 'info', 'followUp'], 'batch.')},
       ${batchColumns.map((c) => `batch.${c} + coalesce(moved.${c}, 0) as ${c}`).join(', ')}
     from piecework.batch batch left join (select batch,
@@ -255,7 +259,7 @@ const texts = {
       (select max(at) from piecework.progress where progress.batch = batch.id))
     where id = (select id from piecework.batch where id = $1 and finishedAt is null for no key update skip locked)
     returning followUp as "followUp"`,
-  setFollowUp: 'update piecework.batch set followUp = $1 where id = $2',
+  setFollowUp: 'update piecework.batch set followUp = $1::text where id = $2::int',
   setBatch: 'update piecework.batch set sealedAt = $1, info = $2 where id = $3',
   forgetBatch: `with members as (delete from piecework.member where batch = $1)
     delete from piecework.batch where id = $1`,
@@ -269,7 +273,7 @@ const texts = {
     join unnest($1::int[], $2::text[]) as given(batch, identity) using (batch, identity)`,
 
   anyReady: 'select from piecework.task where type = any($1::int[]) and state = 3 limit 1',
-  workerNames: 'select id, name from piecework.worker where id = any($1)',
+  workerNames: 'select id, name from piecework.worker where id = any($1::int[])',
   workers: `select ${named(['id', 'name', 'host', 'pid', 'bootId', 'proof', 'queues', 'concurrency'])},
     ${named(['busy', 'prefetched', 'aliveAt'])} from piecework.worker order by name`,
   join: `insert into piecework.worker (name, host, pid, bootId, proof, queues, concurrency, busy, prefetched, aliveAt)
@@ -325,7 +329,7 @@ const texts = {
   // Whoever has a limit has it until the commit: nobody waits for it with tasks locked, so nobody can wait in a circle.
   lockLimits: 'select id, state from piecework.limits where id = any($1) order by id for update skip locked',
   setLimitState: 'update piecework.limits set state = $1 where id = $2',
-  addLimitNote: 'insert into piecework.limit_note (limitId, note) values ($1, $2)',
+  addLimitNote: 'insert into piecework.limit_note (limitId, note) values ($1::int, $2::text)',
   takeLimitNotes: 'delete from piecework.limit_note where limitId = any($1) returning limitId as "limitId", note',
   leasedUnder: `select given.id, sum(type.leased + coalesce(moved.leased, 0))::bigint as leased
     from unnest($1::int[], $2::int[]) as given(id, type) join piecework.type type on type.id = given.type
@@ -351,7 +355,7 @@ const texts = {
       exists (select from piecework.lane) as lanes,
       exists (select from piecework.batch where sealedAt is not null and finishedAt is null) as unfinished,
       (select min(endsAt) from piecework.answer) as answers, (select min(endsAt) from piecework.dedup) as dedups,
-      (select min(endsAt) from piecework.result) as results,
+      (select min(endsAt) from piecework.result) as results, (select min(endsAt) from piecework.effect) as effects,
       (select count(*) from piecework.worker) as workers,
       array(select id from piecework.worker where proof is not null order by id) as ids,
       array(select proof from piecework.worker where proof is not null order by id) as proofs,

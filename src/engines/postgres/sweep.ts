@@ -2,6 +2,7 @@
 
 import type { Swept } from '../../engine/contract.js'
 import { soonest } from '../../ground/soonest.js'
+import { effectsAgainMs } from '../effects.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { follow } from './enqueue.js'
@@ -28,6 +29,8 @@ export async function sweepLate(s: Session, max: number): Promise<void> {
   s.send(s.q.pruneDedup, s.now)
   s.send(s.q.pruneAnswers, s.now)
   s.send(s.q.pruneResults, s.now)
+  s.send(s.q.pruneEffects, s.now)
+  s.send(s.q.keepEffects, s.now, effectsAgainMs)
   await s.flush()
 }
 

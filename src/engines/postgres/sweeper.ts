@@ -26,6 +26,7 @@ interface Watched extends Look {
   answers: number | null
   dedups: number | null
   results: number | null
+  effects: number | null
   workers: number
 }
 
@@ -56,7 +57,7 @@ export class Sweeper {
       dead.againMs === null ? nextMs : Math.min(nextMs ?? dead.againMs, dead.againMs)
     const now = Math.floor(seen.nowUs / 1000)
     const next = until(now, [seen.due, seen.ending, seen.deadline, seen.slot])
-    const prunable = until(now, [seen.answers, seen.dedups, seen.results]) === 0
+    const prunable = until(now, [seen.answers, seen.dedups, seen.results, seen.effects]) === 0
     const restarted = seen.started !== seen.startedAt
     if (seen.unfinished) await this.finish()
     const busy = dead.ids.length > 0 || next === 0 || prunable || seen.lanes || restarted

@@ -158,3 +158,16 @@ function stillLeased(s: Session, answer: Claimed): Claimed {
   })
   return { ...answer, deliveries }
 }
+
+/** True when one of these queues may have work: whoever waits for it is woken. */
+export function hasReady(s: Session, queues: readonly string[]): boolean {
+  return queues.some((name) => {
+    const queue = s.catalog.queue(name)
+    if (!queue) return false
+    for (const type of s.catalog.typesOf(queue.id)) {
+      // What a limit holds back is no work yet: whoever waits is told when there is room.
+      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return (allowance(s, queue.id)?.free ?? 1) > 0
+    }
+    return false
+  })
+}

@@ -23,6 +23,7 @@ import type {
   Verdict,
   WorkerInfo,
 } from '../../engine/contract.js'
+import type { Ask, Effect, SyncEngine } from '../../engine/transactions.js'
 import type { Clock, Random } from '../../ground/clock.js'
 import { PieceworkError } from '../../ground/errors.js'
 import { warn } from '../../ground/warn.js'
@@ -31,35 +32,31 @@ import { diedTogether } from '../endings.js'
 import type { WorkerRow } from '../shown.js'
 import { amend } from './amend.js'
 import { answered } from './answer.js'
-import { claim, nothingToClaim } from './claim.js'
+import { claim, hasReady, nothingToClaim } from './claim.js'
 import { configure } from './configure.js'
 import { enqueue } from './enqueue.js'
 import { isBusy, translated } from './errors.js'
 import { growthWatch } from './growth.js'
-import { fileGuard, type Guard, noGuard } from './guard.js'
-import { allowance } from './limits.js'
-import { fileLiveness, type Liveness, noLiveness } from './liveness.js'
+import type { Guard } from './guard.js'
+import type { Liveness } from './liveness.js'
 import { measure } from './measure.js'
+import { driver, type OpeningOptions, openParts, type Parts } from './opening.js'
 import { Patient } from './patient.js'
 import { placeOf } from './place.js'
 import { freeReserve } from './room.js'
 import { select } from './select.js'
 import { Session } from './session.js'
 import { extend, settle } from './settle.js'
-import { clockFits, connectFile, migrateStore, refuseOld, type StoreOptions, setClock } from './store.js'
+import { connectFile, migrateStore } from './store.js'
 import { outlook, sweep } from './sweep.js'
-import { type Syncer, syncerOf, unawaited } from './sync.js'
+import { type Syncer, unawaited } from './sync.js'
 import { Turn } from './turn.js'
+import { ackWithin, isHeld, once, Visits } from './visit.js'
 import { Wake } from './wake.js'
 import { rewall, wallMoved } from './wall.js'
 import { beat, findDead, join, leave, oldBeat } from './workers.js'
 
-export interface SqliteOptions extends StoreOptions {
-  /** Replaces the sync of the log, for tests of failing disks. */
-  syncer?: Syncer | undefined
-  /** Replaces the lock files by which dead processes are known, for simulations. */
-  liveness?: Liveness | undefined
-}
+export type SqliteOptions = OpeningOptions
 
 interface Ports {
   clock: Clock
@@ -80,12 +77,15 @@ interface Opened {
   wake: Wake
   guard: Guard
   growth: () => PieceworkError | null
+  visits: Visits
 }
 
-class SqliteEngine implements Engine {
+class SqliteEngine implements SyncEngine {
   readonly traits: Traits
   private opened: Opened | null = null
   private opening: Promise<void> | null = null
+  /** Workers whose row may not be there yet while our lock is already promised to it. */
+  private joining = 0
   private readonly patient: Patient
 
   constructor(
@@ -166,13 +166,44 @@ class SqliteEngine implements Engine {
 
   async enqueue(requestId: string | null, tasks: readonly NewTask[], tx?: unknown): Promise<Enqueued[]> {
     refuseTx(tx)
-    if (this.use().guard.full()) {
-      throw new PieceworkError('PW_DISK_FULL', `No room for more tasks in ${this.file}.`, { file: this.file })
-    }
+    if (this.use().guard.full()) throw this.noRoom()
     const request = requestId && `enqueue ${requestId}`
     return this.use().turn.run((s) => answered(s, request, tasks, () => enqueue(s, tasks)), always, {
       items: tasks.length,
       grows: true,
+    })
+  }
+
+  enqueueSync(tasks: readonly NewTask[], tx: unknown): Enqueued[] {
+    const { visits, guard } = this.use()
+    if (guard.full()) throw this.noRoom()
+    return visits.run(tx, (s) => enqueue(s, tasks))
+  }
+
+  ackSync(receipt: string, tx: unknown): Ask {
+    this.use().visits.run(tx, (s) => ackWithin(s, receipt))
+    // Whoever gets the lock that writers share finds no transaction open.
+    return () => this.write((s) => (isHeld(s, receipt) ? 'held' : 'acked'), always)
+  }
+
+  onceSync(effect: Effect, tx: unknown): boolean {
+    return this.use().visits.run(tx, (s) => once(s, effect))
+  }
+
+  async transactSync<T>(work: (tx: unknown) => T): Promise<T> {
+    const { visits, turn } = this.use()
+    let failed: { error: unknown } | null = null
+    const call = () => {
+      try {
+        return visits.call(work)
+      } catch (error) {
+        failed = { error }
+        throw error
+      }
+    }
+    // A transaction of its own: what the caller's function does is neither repeated nor undone for the sake of others.
+    return turn.run(call, always, { items: Number.POSITIVE_INFINITY }).catch((error: unknown) => {
+      throw failed ? failed.error : error
     })
   }
 
@@ -202,15 +233,31 @@ class SqliteEngine implements Engine {
 
   async worker(event: 'join' | 'beat' | 'leave', info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
     // Our lock proves the life of this machine's workers only; one that joins from afar has none.
-    const proof = event === 'join' && info.bootId === this.ports.clock.bootId ? this.hold() : null
+    const ours = info.bootId === this.ports.clock.bootId
+    if (event === 'join' && ours) return this.join(info)
     const heard = event === 'beat' ? this.glance((s) => oldBeat(s, info)) : null
     if (heard) return heard
-    return this.write((s) => {
+    const told = await this.write((s) => {
       if (event === 'beat') return beat(s, info)
-      if (event === 'join') join(s, info, proof)
+      if (event === 'join') join(s, info, null)
       else leave(s, info.worker)
       return { alive: event === 'join', cancelled: [] }
     }, never)
+    // Its file would stay behind for ever where a program ends without close().
+    const { opened } = this
+    if (event === 'leave' && opened && this.joining === 0 && !this.leaves(opened)) opened.liveness.drop(false)
+    return told
+  }
+
+  private async join(info: WorkerInfo): Promise<{ alive: boolean; cancelled: string[] }> {
+    this.joining++
+    try {
+      const proof = this.hold()
+      await this.write((s) => join(s, info, proof), never)
+      return { alive: true, cancelled: [] }
+    } finally {
+      this.joining--
+    }
   }
 
   async sweep(max: number): Promise<Swept> {
@@ -263,44 +310,17 @@ class SqliteEngine implements Engine {
   }
 
   private async start(): Promise<void> {
-    const { clock } = this.ports
-    const Sqlite = await driver()
     this.file = placeOf(this.file)
-    const memory = this.file === ':memory:'
-    const db = await this.patient.until(() => connectFile(this.file, Sqlite, this.options))
+    const parts = await openParts(this.file, this.ports.clock, this.options, this.patient)
     try {
-      const adopt = this.options.adopt === true
-      // Looked at in one snapshot before anything is written: even the journal's mode would change a stranger's file.
-      await this.patient.until(
-        db.transaction(() => {
-          refuseOld(db, this.file, migrateStore(db, this.file, clock, true, adopt), this.options)
-        }),
-      )
-      if (!memory) await this.patient.until(() => db.pragma('journal_mode = wal'))
-      // With this read the log and its index are there, for the guard to know.
-      await this.patient.until(() => db.prepare('select 1 from sqlite_master').get())
-      const guard = memory ? noGuard : fileGuard(this.file, clock)
-      const current = () =>
-        migrateStore(db, this.file, clock, true, adopt).length === 0 && clockFits(db, clock, guard.identity)
-      // Whoever only wants to look does not wait for somebody who writes.
-      if (!(await this.patient.until(db.transaction(current)))) {
-        await this.patient.locked(db, () => {
-          migrateStore(db, this.file, clock, false, adopt)
-          setClock(db, clock, guard.identity)
-        })
-      }
-      const syncer = this.options.syncer ?? syncerOf(this.file, this.options.durability, clock)
-      // Numbers get out before any call is synced: what they are reserved by must be on the disk, whoever wrote it.
-      syncer.now()
-      const liveness = this.options.liveness ?? (memory ? noLiveness : fileLiveness(this.file, Sqlite))
-      this.opened = await this.patient.until(() => this.assemble(db, guard, syncer, liveness))
+      this.opened = await this.patient.until(() => this.assemble(parts))
     } catch (error) {
-      db.close()
+      parts.db.close()
       throw error
     }
   }
 
-  private assemble(db: Database, guard: Guard, syncer: Syncer, liveness: Liveness): Opened {
+  private assemble({ db, guard, syncer, liveness }: Parts): Opened {
     const { clock, random } = this.ports
     const session = new Session(db, clock, random, (types) => wake.signal(session.catalog.queuesOf(types)))
     // A commit of `full` is a sync already; what it reads of processes that are not `full` may not be synced yet.
@@ -311,7 +331,12 @@ class SqliteEngine implements Engine {
     const read = () => version.get() as number
     const wake = new Wake(file, clock, read, (queues) => this.readOnce((s) => hasReady(s, queues)))
     const growth = file === null ? () => null : growthWatch(file, clock)
-    return { db, session, turn, syncer, liveness, wake, guard, growth }
+    const visits = new Visits({ db, session, file: this.file, clock, random })
+    return { db, session, turn, syncer, liveness, wake, guard, growth, visits }
+  }
+
+  private noRoom(): PieceworkError {
+    return new PieceworkError('PW_DISK_FULL', `No room for more tasks in ${this.file}.`, { file: this.file })
   }
 
   private use(): Opened {
@@ -351,6 +376,8 @@ class SqliteEngine implements Engine {
   /** The event loop never gives the turn away inside, so no write of ours can come between. */
   private readOnce<T>(work: (s: Session) => T): T {
     const { session } = this.use()
+    // Inside the caller's function of a transaction: whoever reads comes again when that has ended.
+    if (session.entered) throw Object.assign(new Error('a transaction is under way'), { code: 'SQLITE_BUSY' })
     try {
       session.beginRead()
       return work(session)
@@ -363,27 +390,7 @@ class SqliteEngine implements Engine {
 const always = () => true
 const never = () => false
 
-function hasReady(s: Session, queues: readonly string[]): boolean {
-  return queues.some((name) => {
-    const queue = s.catalog.queue(name)
-    if (!queue) return false
-    for (const type of s.catalog.typesOf(queue.id)) {
-      // What a limit holds back is no work yet: whoever waits is told when there is room.
-      if ((s.q.readyOf.get(type.id) as { ready: number }).ready > 0) return (allowance(s, queue.id)?.free ?? 1) > 0
-    }
-    return false
-  })
-}
-
 function refuseTx(tx: unknown): void {
   if (tx === undefined) return
-  throw new PieceworkError('PW_TX_UNSUPPORTED', 'This engine takes no transaction of the caller in this version.')
-}
-
-async function driver() {
-  try {
-    return (await import('better-sqlite3')).default
-  } catch (error) {
-    throw new PieceworkError('PW_NO_SQLITE', 'better-sqlite3 could not be loaded.', {}, { cause: error })
-  }
+  throw new PieceworkError('PW_TX_UNSUPPORTED', 'A transaction on SQLite waits for nothing, and this call does.')
 }

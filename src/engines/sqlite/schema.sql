@@ -206,6 +206,14 @@ create table piecework_result (
   endsAt integer not null
 ) strict;
 
+create table piecework_effect (
+  effectKey text not null,
+  queue integer not null,
+  task integer,
+  endsAt integer not null,
+  primary key (effectKey, queue)
+) strict, without rowid;
+
 create index piecework_task_ready on piecework_task (type, place) where state = 3;
 
 create index piecework_task_scheduled on piecework_task (wakeAt) where state = 1;
@@ -231,6 +239,8 @@ create index piecework_answer_ends on piecework_answer (endsAt);
 create index piecework_schedule_next on piecework_schedule (nextAt) where nextAt is not null;
 
 create index piecework_result_ends on piecework_result (endsAt);
+
+create index piecework_effect_ends on piecework_effect (endsAt);
 
 create view piecework_tasks as
   select task.id, queue.name as queue, type.name as type,

@@ -242,6 +242,15 @@ create table piecework_result (
 ) strict;
 create index piecework_result_ends on piecework_result (endsAt);
 
+create table piecework_effect (
+  effectKey text not null,
+  queue integer not null,
+  task integer,                   -- whose work it was: the mark stays at least as long as that
+  endsAt integer not null,        -- kept until then
+  primary key (effectKey, queue)
+) strict, without rowid;
+create index piecework_effect_ends on piecework_effect (endsAt);
+
 alter table piecework_batch add column forwarded integer not null default 0;
 alter table piecework_batch add column followUp text; -- JSON: what the commit that finishes it enqueues; followup.ts
 -- Finished is sealed with nothing open, once for ever; before, it was said of every batch with nothing open.

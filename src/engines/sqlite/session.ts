@@ -39,6 +39,8 @@ export class Session extends Ledger {
   wallSeen: number | null = null
   private row: StoreRow | null = null
   private lastId = 0
+  /** Up to here the clock may give numbers out. */
+  private numbersToUs = Number.POSITIVE_INFINITY
   /** True when this transaction moved the reservation: it must be synced before any number of it gets out. */
   reserved = false
   private readonly woken = new Set<number>()
@@ -119,7 +121,42 @@ export class Session extends Ledger {
     this.row = null
   }
 
+  /** True between begin and commit. */
+  get entered(): boolean {
+    return this.row !== null
+  }
+
+  /** Runs `work` in a transaction that somebody else began and will end; what throws has changed nothing. */
+  visit<T>(work: (session: this) => T): T {
+    this.q.savepoint.run()
+    try {
+      this.enter()
+      // Nobody here can sync a reservation that others commit: numbers stay below the one that is there.
+      this.reserved = false
+      this.numbersToUs = (this.row as unknown as StoreRow).reservedUs - reserveUs / 2
+      const answer = work(this)
+      this.leave()
+      this.q.release.run()
+      return answer
+    } catch (error) {
+      // SQLite itself has ended the transaction when it could not go on.
+      if (this.db.inTransaction) {
+        this.q.undo.run()
+        this.q.release.run()
+      }
+      throw error
+    } finally {
+      // Whether this will be committed is not known, so nothing of it is remembered; waiting processes see the commit.
+      this.forget()
+    }
+  }
+
   rollback(): void {
+    this.forget()
+    if (this.db.inTransaction) this.q.rollback.run()
+  }
+
+  private forget(): void {
     this.row = null
     this.tally.clear()
     this.batches.clear()
@@ -129,7 +166,6 @@ export class Session extends Ledger {
     this.catalog.forget()
     // What was reckoned anew is undone.
     this.wallSeen = null
-    if (this.db.inTransaction) this.q.rollback.run()
   }
 
   /**
@@ -168,7 +204,7 @@ export class Session extends Ledger {
 
   /** The next `count` ids; answers the first. They rise in call order and never repeat, see docs/adr/0001. */
   ids(count: number): number {
-    const first = Math.max(this.lastId + 1, this.nowUs)
+    const first = Math.max(this.lastId + 1, Math.min(this.nowUs, this.numbersToUs))
     this.lastId = first + count - 1
     return first
   }

@@ -10,6 +10,9 @@ export const sql = {
   begin: 'begin immediate',
   commit: 'commit',
   rollback: 'rollback',
+  savepoint: 'savepoint piecework',
+  undo: 'rollback to piecework',
+  release: 'release piecework',
   readBegin: 'begin',
   store: 'select format, bootId, offsetUs, asleepMs, lostAt, reservedUs, lastId, settings from piecework_store',
   setStore: 'update piecework_store set lastId = ?, reservedUs = ?, settings = ?',
@@ -67,6 +70,14 @@ export const sql = {
   addResult: `insert or replace into piecework_result (task, type, outcome, result, endedAt, endsAt)
     values (?, ?, ?, ?, ?, ?)`,
   pruneResults: 'delete from piecework_result where endsAt <= ?',
+
+  // A task that was moved has its marks in the queue where they were made.
+  addEffect: `insert into piecework_effect (effectKey, queue, task, endsAt) select ?, ?, ?, ?
+    where not exists (select 1 from piecework_effect where effectKey = ? and task = ?) on conflict do nothing`,
+  pruneEffects: `delete from piecework_effect where endsAt <= ?
+    and not exists (select 1 from piecework_task where piecework_task.id = piecework_effect.task)`,
+  // Of a task that is still there: looked at again some time later, so that each look is short.
+  keepEffects: 'update piecework_effect set endsAt = ? where endsAt <= ?',
 
   dueTasks: `select ${held} from piecework_task indexed by piecework_task_scheduled
     where state = 1 and wakeAt <= ? order by wakeAt, id limit ?`,
@@ -165,7 +176,8 @@ export const sql = {
   addAnswer: 'insert or replace into piecework_answer (request, answer, endsAt) values (?, ?, ?)',
   prunable: `select 1 from piecework_answer where endsAt <= ? union all
     select 1 from piecework_dedup where endsAt is not null and endsAt <= ? union all
-    select 1 from piecework_result where endsAt <= ? limit 1`,
+    select 1 from piecework_result where endsAt <= ? union all
+    select 1 from piecework_effect where endsAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
   limits: 'select id, name, queue, settings from piecework_limit order by name, id',
   addLimit: "insert into piecework_limit (name, queue, settings, state) values (?, ?, ?, '{}')",
@@ -203,7 +215,10 @@ export type Statements = { readonly [Name in keyof typeof sql]: Statement<unknow
 
 /** Prepares every statement on a connection whose tables exist; those of many shapes at the first use of each. */
 export function prepareAll(db: Database): Statements {
-  const prepared = Object.fromEntries(Object.entries(sql).map(([name, text]) => [name, db.prepare(text)]))
+  // A caller's own connection may answer whole numbers as bigint.
+  const prepared = Object.fromEntries(
+    Object.entries(sql).map(([name, text]) => [name, db.prepare(text).safeIntegers(false)]),
+  )
   const heads = remembered((types: number) => db.prepare(headsSql(types)).raw(true))
   const put = remembered((set: string) => db.prepare(`update piecework_task set ${set} where id = ?`))
   return { ...prepared, heads, put } as Statements

@@ -2,6 +2,7 @@
 
 import type { Swept } from '../../engine/contract.js'
 import { soonest } from '../../ground/soonest.js'
+import { effectsAgainMs } from '../effects.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
 import { moveOn } from './move.js'
@@ -37,6 +38,8 @@ export function sweep(s: Session, max: number, { dead, crash, slots, full }: Cir
   s.q.pruneDedup.run(s.now)
   s.q.pruneAnswers.run(s.now)
   s.q.pruneResults.run(s.now)
+  s.q.pruneEffects.run(s.now)
+  s.q.keepEffects.run(s.now + effectsAgainMs, s.now)
   s.q.pruneWorkers.run(s.now - silentMs)
   const end = nextLate(s)
   const deadlineMs = end.at === null ? null : Math.max(0, end.at - s.now)
@@ -106,6 +109,7 @@ export function outlook(s: Session, full: boolean): Outlook {
   const [due, end] = [s.q.nextDue, s.q.nextEnd].map((q) => (q.get() as { at: number | null }).at)
   const instants = [due, end, late.at].map((at) => (at == null ? null : at - s.now))
   const nextMs = soonest([...instants, slotMs])
-  const quiet = (nextMs === null || nextMs > 0) && !s.slept && s.q.prunable.get(s.now, s.now, s.now) === undefined
+  const quiet =
+    (nextMs === null || nextMs > 0) && !s.slept && s.q.prunable.get(s.now, s.now, s.now, s.now) === undefined
   return { quiet, nextMs, slots: slotMs === 0 }
 }

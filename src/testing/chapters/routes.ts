@@ -107,6 +107,20 @@ export const routesChapter: Chapter = {
       )
     },
 
+    'one task of a call meets another before it in the queue where the route begins, and none behind it': async (t) => {
+      await route(t, 'a', 'other')
+      const led = { type: 'a' }
+      const tasks = [{ dedupKey: 'd' }, { ...led, dedupKey: 'd' }, { ...led, dedupKey: 'e' }, { dedupKey: 'e' }]
+      const answers = await answered(t, ...tasks)
+      const [[first] = []] = answers
+      assert.deepEqual(
+        answers.map(([, duplicate]) => duplicate),
+        [false, true, false, false],
+      )
+      assert.deepEqual(answers[1], [first, true])
+      assert.deepEqual(await answered(t, { ...led, dedupKey: 'd' }), [[first, true]])
+    },
+
     'may follow one another, and never in a circle': async (t) => {
       await route(t, 'a', 'other')
       await route(t, 'a', 'third', 'other')
