@@ -33,7 +33,7 @@ const ofReceipts = [
     'ids are used again',
     sqlite(
       'session.js',
-      'const first = Math.max(this.lastId + 1, this.nowUs);',
+      'const first = Math.max(this.lastId + 1, Math.min(this.nowUs, this.numbersToUs));',
       "const first = this.db.prepare('select coalesce(max(id), 0) + 1 as n from piecework_task').get().n;",
     ),
   ),
