@@ -8,6 +8,7 @@ import { type Kind, Run } from './delivery.js'
 import type { LeaseDesk } from './desk.js'
 import type { Heartbeat } from './heartbeat.js'
 import type { Pace } from './pace.js'
+import { leaseEnd } from './pulse.js'
 import type { Runner } from './run.js'
 import type { Settler } from './settle.js'
 import type { Shift } from './shift.js'
@@ -115,7 +116,7 @@ export class Crew implements Neighbour {
     for (const task of tasks) {
       const patient = prefetch !== 'adaptive' || task.deaths >= suspectDeaths
       const overdueAt = patient ? Number.POSITIVE_INFINITY : stuckAt
-      const run = new Run(task, this.#kind(task.type), sentAt + task.leaseMs, overdueAt)
+      const run = new Run(task, this.#kind(task.type), leaseEnd(sentAt, task.leaseMs), overdueAt)
       run.heldAt = now
       heartbeat.hold(run)
       if (task.deaths >= suspectDeaths && !this.#suspect && !this.#closed) void this.#runAlone(run)

@@ -4,6 +4,7 @@ import { checkWhole } from '../task/limits.js'
 import { encodePayload } from '../task/payload.js'
 import type { Desk, Run } from './delivery.js'
 import type { Heartbeat } from './heartbeat.js'
+import { leaseEnd } from './pulse.js'
 import type { Shift } from './shift.js'
 import { Transactions } from './transactions.js'
 
@@ -68,7 +69,7 @@ export class LeaseDesk implements Desk {
       const { id, number } = run.task
       throw new PieceworkError('PW_LEASE_LOST', `Delivery ${number} no longer holds task ${id}.`, { id, number })
     }
-    run.endsAt = sentAt + leaseMs
+    run.endsAt = leaseEnd(sentAt, leaseMs)
     if (run.stage === 'running') this.#heartbeat.changed(run)
     if (held === 'cancelled') run.abort('PW_CANCELLED')
   }

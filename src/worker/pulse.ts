@@ -13,6 +13,12 @@ const leaseMsMin = 100
 /** The longest time between two rounds; beats are as much early as a round may be late. */
 const roundMsMax = 160
 
+/** Engines reckon in whole milliseconds: a lease ends by theirs up to so much before it would by ours. */
+const roundedMs = 1
+
+/** When a lease is over for its holder that was asked for at `sentAt`: never after it is for the engine. */
+export const leaseEnd = (sentAt: number, leaseMs: number): number => sentAt + leaseMs - roundedMs
+
 /** How far a held delivery is; a settling one keeps its lease until its verdict was answered. */
 export const phases = { unstarted: 0, running: 1, settling: 2 } as const
 
@@ -114,7 +120,7 @@ export class Pulse<L extends Lease> {
           tell({ is: 'lost', receipt: lease.receipt })
           continue
         }
-        const endsAt = now + (asks[i] as { leaseMs: number }).leaseMs
+        const endsAt = leaseEnd(now, (asks[i] as { leaseMs: number }).leaseMs)
         extended(lease, endsAt)
         tell({ is: 'extended', receipt: lease.receipt, endsAt })
         if (answers[i] === 'cancelled') tell({ is: 'cancelled', receipt: lease.receipt })
@@ -189,7 +195,7 @@ export class Pulse<L extends Lease> {
  */
 function isDue(lease: Lease, now: number): boolean {
   const left = (lease.leaseMs * (lease.phase === phases.settling ? 1 : 2)) / 3
-  return now >= lease.endsAt - left && now < lastEnd(lease) && nextEnd(lease, now) > lease.endsAt
+  return now >= lease.endsAt - left && now < lastEnd(lease) && leaseEnd(nextEnd(lease, now), 0) > lease.endsAt
 }
 
 const nextEnd = (lease: Lease, now: number) => Math.max(Math.min(now + lease.leaseMs, lastEnd(lease)), now + leaseMsMin)

@@ -14,19 +14,31 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Calls `use` with the folder of a copy that has the edits; the copy is gone afterwards. */
 export async function withCopy<T>(edits: readonly Edit[], use: (folder: URL) => Promise<T>): Promise<T> {
+  const { folder, remove } = copyOf(edits)
+  try {
+    return await use(folder)
+  } finally {
+    remove()
+  }
+}
+
+/** A copy that has the edits, until it is removed. */
+export function copyOf(edits: readonly Edit[]): { folder: URL; remove: () => void } {
   // Inside node_modules: git and the tidy rules look past it, and the copy finds the packages it imports.
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'planted-'))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
   try {
     const filter = (path: string) => statSync(path).isDirectory() || path.endsWith('.js')
     cpSync(join(root, 'dist'), folder, { recursive: true, filter })
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
     for (const edit of edits) plant(folder, edit)
-    return await use(pathToFileURL(`${folder}/`))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  } catch (error) {
+    remove()
+    throw error
   }
+  return { folder: pathToFileURL(`${folder}/`), remove }
 }
 
 function plant(folder: string, { file, text, by }: Edit): void {

@@ -9,7 +9,8 @@ export function askTold(verb: Verb, args: readonly unknown[]): Asked {
       return { verb, request: args[0] as string | null, tasks: (args[1] as NewTask[]).map(taskTold) }
     case 'claim': {
       const { worker, requestId, wants } = args[0] as ClaimAsk
-      return { verb, worker, request: requestId, max: wants[0]?.max ?? 0, types: wants[0]?.types ?? null }
+      const { queue = '', max = 0, types = null } = wants[0] ?? {}
+      return { verb, queue, worker, request: requestId, max, types }
     }
     case 'settle': {
       const { worker, flush } = args[0] as { worker: string; flush: string | null }
@@ -25,19 +26,30 @@ export function askTold(verb: Verb, args: readonly unknown[]): Asked {
     case 'sweep':
       return { verb }
     case 'configure':
-      return { verb, kind: String(args[0]) }
+      return configureTold(String(args[0]), String(args[1]), (args[2] ?? {}) as Record<string, unknown>)
     case 'amend':
       return { verb, change: (args[1] as { do: string }).do, ids: (args[0] as { ids?: string[] }).ids ?? null }
   }
 }
 
-const taskTold = ({ payload, type, queue, key, priority, delayMs, dedupKey }: NewTask) => ({
-  item: (JSON.parse(payload) as { item: number }).item,
+function configureTold(kind: string, name: string, { sealed, followUp }: Record<string, unknown>): Asked {
+  const task = kind === 'batch' ? (followUp as NewTask | undefined) : undefined
+  const follows = task === undefined ? null : { item: itemOf(task.payload), place: task.batch ?? null }
+  return { verb: 'configure', kind, name, seals: sealed === true, follows }
+}
+
+const itemOf = (payload: string): number => (JSON.parse(payload) as { item: number }).item
+
+const taskTold = ({ payload, type, queue, key, priority, delayMs, dueAt, dedupKey, onDuplicate }: NewTask) => ({
+  item: itemOf(payload),
+  queue,
   type: type ?? queue,
   key: key ?? null,
   priority: priority ?? 0,
   delayMs: delayMs ?? 0,
   dedupKey: dedupKey ?? null,
+  onDuplicate: onDuplicate ?? 'keep',
+  dueNamed: delayMs !== undefined || dueAt !== undefined,
 })
 
 const verdictTold = (verdict: Verdict) => ({

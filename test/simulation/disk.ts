@@ -26,6 +26,7 @@ export class Disk {
   syncMs = quickSync
   private lockTaken = false
   failing = false
+  private full = false
   private writing = false
   private busyFelt = false
 
@@ -63,7 +64,7 @@ export class Disk {
   }
 
   /** Stands between the engine and its transactions; `committed` and `undone` hear how each one ended. */
-  stand(brackets: Brackets, heard: { committed(): void; undone(): void }): void {
+  stand(brackets: Brackets, heard: { committed(): void; undone(): void; grew(): boolean }): void {
     const { begin, readBegin, commit, rollback } = brackets
     // SQLite itself undoes a transaction that finds no room, and nobody is told: the next one begins from nothing.
     const fresh = (writing: boolean) => {
@@ -87,6 +88,8 @@ export class Disk {
       run: () => {
         // A snapshot to read in ends with the same statement.
         if (this.writing && this.failing) throw broken
+        // A new task may fit into a page that is there; the log needs room for it all the same.
+        if (this.writing && this.full && heard.grew()) throw noRoom
         commit.run()
         if (!this.writing) return
         this.writing = false
@@ -103,8 +106,9 @@ export class Disk {
     }
   }
 
-  /** No page may be added to the database any more, or as many as it wants again. */
+  /** No page may be added to the database any more, and no task; or as many as it wants again. */
   fill(db: Database, full: boolean): void {
+    this.full = full
     const pages = full ? (db.pragma('page_count', { simple: true }) as number) : pagesMax
     db.pragma(`max_page_count = ${pages}`)
   }
@@ -112,4 +116,5 @@ export class Disk {
 
 /** Made once each: a stack for every try would cost more than the tries. */
 const busy = Object.assign(new Error('the lock is taken'), { code: 'SQLITE_BUSY' })
+const noRoom = Object.assign(new Error('the disk is full'), { code: 'SQLITE_FULL' })
 const broken = Object.assign(new Error('the disk failed'), { code: 'SQLITE_IOERR' })

@@ -7,6 +7,7 @@ import type { Fault, FaultKind, Item } from './plan.js'
 /** A task's row as SQLite has it; instants are of the engine's clock. */
 export interface Row {
   id: string
+  queue: string
   type: string
   state: State
   place: number
@@ -26,27 +27,62 @@ export interface Row {
   priority: number
   dedupKey: string | null
   cancelAsked: boolean
+  /** Its batch's name. */
+  batch: string | null
+  /** Which item of the plan its payload is. */
+  item: number
   /** The instant of the slot that it was enqueued for; null when no schedule did. */
   slotAt: number | null
+}
+
+/** A batch's row as SQLite has it. */
+export interface BatchRow {
+  name: string
+  sealed: boolean
+  finishedAt: number | null
+  total: number
+  done: number
+  dead: number
+  cancelled: number
+  /** What follows it: the item, the batch in which it has its place, and its task once it is one. */
+  follows: number | null
+  place: string | null
+  followId: string | null
 }
 
 /** Calls that may change something; what only reads is not told. */
 export type Asked =
   | { verb: 'enqueue'; request: string | null; tasks: AskedTask[] }
-  | { verb: 'claim'; worker: string; request: string | null; max: number; types: readonly string[] | null }
+  | {
+      verb: 'claim'
+      queue: string
+      worker: string
+      request: string | null
+      max: number
+      types: readonly string[] | null
+    }
   | { verb: 'settle'; worker: string; request: string | null; verdicts: AskedVerdict[] }
   | { verb: 'extend'; worker: string; receipts: string[]; leaseMs: number[] }
   | { verb: 'worker'; worker: string; event: 'join' | 'beat' | 'leave' }
   | { verb: 'sweep' }
   | { verb: 'amend'; change: string; ids: readonly string[] | null }
-  | { verb: 'configure'; kind: string }
+  | { verb: 'configure'; kind: string; name: string; seals: boolean; follows: Followed | null }
+/** What was said to follow a batch: the item and its batch. */
+export interface Followed {
+  item: number
+  place: string | null
+}
 export interface AskedTask {
   item: number
+  queue: string
   type: string
   key: string | null
   priority: number
   delayMs: number
   dedupKey: string | null
+  onDuplicate: 'keep' | 'replace' | 'delay'
+  /** True when it names an instant or a delay. */
+  dueNamed: boolean
 }
 export interface AskedVerdict {
   receipt: string
@@ -81,6 +117,7 @@ export type Happening =
   /** The call runs inside a transaction; its changes follow. */
   | { is: 'ran'; call: number; commit: number; now: number; wallMs: number }
   | { is: 'change'; call: number; commit: number; now: number; before: Row | null; after: Row | null }
+  | { is: 'batch'; call: number; commit: number; before: BatchRow | null; after: BatchRow }
   /** The engine answers; `commit` is the call's (null: it only read), `synced` the last one that is on the disk. */
   | { is: 'answer'; call: number; commit: number | null; synced: number; answer: Answer }
   | { is: 'refused'; call: number; code: string }
@@ -94,6 +131,7 @@ export type Happening =
 
 export type Counts = Record<string, number>
 export interface Figures {
+  queue: string
   type: string
   counts: Counts
 }

@@ -19,8 +19,8 @@ import type {
 } from '../../dist/engine/contract.js'
 import type { Outcome } from '../../dist/task/lifecycle.js'
 import { askTold } from './calls.js'
+import type { Dice } from './dice.js'
 import type { Happening } from './events.js'
-import type { Dice } from './plan.js'
 import type { Owner, Scheduler } from './scheduler.js'
 import type { Store, Verb } from './store.js'
 

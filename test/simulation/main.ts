@@ -51,14 +51,19 @@ async function play(from: number, count: number): Promise<void> {
   const coverage = new Coverage()
   const began = performance.now()
   let failed = 0
-  for (let seed = from; seed < from + count; seed++) {
+  let stopped = false
+  // Whoever has waited long enough is told what was seen so far.
+  process.once('SIGINT', () => {
+    stopped = true
+  })
+  for (let seed = from; seed < from + count && !stopped; seed++) {
     const trial = await tryPlan(planOf(seed), house)
     coverage.add(trial)
     if (trial.violations.length > 0) {
       failed++
       await keep(trial)
     }
-    if ((seed - from + 1) % 1000 === 0) console.log(`${seed - from + 1} seeds, ${failed} failed`)
+    if ((seed - from + 1) % 500 === 0) console.log(`${seed - from + 1} seeds, ${failed} failed`)
   }
   for (const line of coverage.lines()) console.log(line)
   const few = coverage.vacuous()

@@ -1,7 +1,8 @@
 // The plan of one simulated run as plain data: who works, what is enqueued, which faults strike; a seed makes one.
-import type { Random } from '../../dist/ground/clock.js'
 import type { PolicyPatch } from '../../dist/task/limits.js'
 import { seededRandom } from '../../dist/testing/seeded-random.js'
+import { withAdditions } from './additions.js'
+import { Dice } from './dice.js'
 
 /** What a task's handler does: takes `ms`, ends its first `times` deliveries as `how` says and later ones well. */
 export interface Script {
@@ -23,7 +24,19 @@ export interface Item {
   onWall: boolean
   key: string | null
   dedupKey: string | null
+  onDuplicate?: 'replace' | 'delay'
+  batch?: string | null
   script: Script
+}
+
+/** A batch that tasks join by their enqueue: who says what follows it and when, who seals and who cancels it. */
+export interface BatchPlan {
+  name: string
+  /** The newest that was said while it is open counts. */
+  says: { atMs: number; process: number; task: Item }[]
+  process: number
+  sealMs: number
+  cancelMs: number | null
 }
 
 export const faultKinds = [
@@ -70,14 +83,9 @@ export interface Plan {
   acts: Act[]
   chaosMs: number
   beat?: Beat | null
-}
-
-export class Dice {
-  constructor(readonly random: Random) {}
-  pick = <const T>(...choices: readonly T[]): T => choices[Math.floor(this.random() * choices.length)] as T
-  chance = (share: number): boolean => this.random() < share
-  between = (low: number, high: number): number => Math.round(low + this.random() * (high - low))
-  times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i))
+  batches?: BatchPlan[]
+  /** The dead of the queue go on in another one, where the same programs work. */
+  deadTo?: boolean
 }
 
 export function planOf(seed: number): Plan {
@@ -118,7 +126,8 @@ export function planOf(seed: number): Plan {
   }))
   const limited = { ...policy, concurrencyMax: dice.pick(null, null, 2, 3) }
   const beat = dice.chance(0.6) ? beatOf(dice, faults) : null
-  return { seed, policy: limited, width: policy.perKey.width, processes, items, faults, acts, chaosMs, beat }
+  const { width } = policy.perKey
+  return withAdditions({ seed, policy: limited, width, processes, items, faults, acts, chaosMs, beat })
 }
 
 /** One that gives back all that was missed is slow where the clock jumps by an hour: a pile of tasks proves no more. */

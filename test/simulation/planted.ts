@@ -1,16 +1,6 @@
 // The bugs that the simulation must notice, each with the law that has to object to it.
-import type { Edit } from '../planting/copy.js'
-
-export interface Planted {
-  bug: string
-  law: string
-  edits: readonly Edit[]
-}
-
-const sqlite = (file: string, text: string, by: string): Edit => ({ file: `engines/sqlite/${file}`, text, by })
-const both = (file: string, text: string, by: string): Edit => ({ file: `engines/${file}`, text, by })
-const worker = (file: string, text: string, by: string): Edit => ({ file: `worker/${file}`, text, by })
-const plant = (law: string, bug: string, ...edits: Edit[]): Planted => ({ bug, law, edits })
+import { both, type Planted, plant, sqlite, worker } from './plant.js'
+import { ofBatches } from './planted-batches.js'
 
 const acked = 'claimedAt from piecework_task\n    where id = ? and fence = ? and nonce = ?`'
 const held = '$' + '{held} from piecework_task where id = ? and fence = ? and nonce = ?'
@@ -43,7 +33,7 @@ const ofReceipts = [
     'ids are used again',
     sqlite(
       'session.js',
-      'const first = Math.max(this.lastId + 1, this.nowUs);',
+      'const first = Math.max(this.lastId + 1, Math.min(this.nowUs, this.numbersToUs));',
       "const first = this.db.prepare('select coalesce(max(id), 0) + 1 as n from piecework_task').get().n;",
     ),
   ),
@@ -142,7 +132,7 @@ const ofOrder = [
   plant(
     'limit',
     'a limit forgets what its own transaction has leased',
-    sqlite('limits.js', 's.added(type, figureAt.leased)', '0'),
+    sqlite('limits.js', "s.added(type, 'leased')", '0'),
   ),
   plant('limit', 'a full limit lets one more through', {
     file: 'task/limiter.js',
@@ -309,4 +299,5 @@ function fire(s, rows, max) {`,
 
 export const planted: readonly Planted[] = [
   ...[...ofReceipts, ...ofBudgets, ...ofOrder, ...ofAnswers, ...ofDeaths, ...ofEnds, ...ofSchedules],
+  ...ofBatches,
 ]

@@ -1,16 +1,20 @@
 // One simulated process: the real client with one worker, whose handlers do what the payload's script says.
 
 import { pause } from '../../dist/ground/clock.js'
+import type { TaskOptions } from '../../dist/queue/options.js'
 import type { Delivery } from '../../dist/task/handler.js'
 import { seededRandom } from '../../dist/testing/seeded-random.js'
+import { Dice } from './dice.js'
 import type { Happening } from './events.js'
 import type { House } from './house.js'
 import { Line, type Weather } from './line.js'
-import { Dice, type Item, type Plan, type Script } from './plan.js'
+import type { Item, Plan, Script } from './plan.js'
 import { Owner, type Scheduler } from './scheduler.js'
 import type { Store } from './store.js'
 
 export const queueName = 'q'
+/** Takes the dead of the other, where a plan says so. */
+export const deadName = 'r'
 export const beatName = 'beat'
 
 /** The schedule's task: quick work that succeeds. */
@@ -22,6 +26,7 @@ export interface ProgramPorts {
   readonly store: Store
   readonly air: Owner
   readonly spec: Plan['processes'][number]
+  readonly deadTo: boolean
   readonly weather: Weather
   readonly seed: number
   /** The schedule that this program has in its code. */
@@ -30,6 +35,8 @@ export interface ProgramPorts {
   /** A handler that kills its process. */
   readonly suicide: (task: string) => void
 }
+
+const payloadOf = ({ item, script }: Item): Payload => ({ item, script })
 
 interface Payload {
   item: number
@@ -63,27 +70,28 @@ export class Program {
 
   /** Starts working; the queue takes what its types are. */
   start(): void {
-    const { spec, tell, beat } = this.ports
+    const { spec, tell, beat, deadTo } = this.ports
     const { concurrency, prefetch, graceMs } = spec
     tell({ is: 'up', process: this.name, wire: spec.wire })
-    const worker = this.queue.work((payload: unknown, delivery) => this.handle(payload as Payload, delivery), {
-      ...{ concurrency, prefetch, graceMs },
-    })
-    // Troubles are what a simulation is made of.
-    worker.on('error', () => {})
+    for (const name of deadTo ? [queueName, deadName] : [queueName]) {
+      const worker = this.queueOf(name).work(
+        (payload: unknown, delivery) => this.handle(payload as Payload, delivery),
+        {
+          ...{ concurrency, prefetch, graceMs },
+        },
+      )
+      // Troubles are what a simulation is made of.
+      worker.on('error', () => {})
+    }
     if (beat !== null) this.queue.schedule(beatName, { ...beat, type: 'a' }, beatTask).catch(() => {})
   }
 
   async enqueue(item: Item): Promise<string | null> {
-    const { tell, scheduler } = this.ports
-    const { type, priority, script, key, dedupKey, onWall, delayMs } = item
+    const { tell } = this.ports
     tell({ is: 'offered', process: this.name, item })
-    const due = delayMs === 0 ? {} : onWall ? { dueAt: scheduler.rightWallMs + delayMs } : { delayMs }
-    const named = { ...(key === null ? {} : { key }), ...(dedupKey === null ? {} : { dedupKey }) }
     this.offers++
     try {
-      const payload = { item: item.item, script }
-      const { id, duplicate } = await this.queue.enqueue(payload, { type, priority, ...due, ...named })
+      const { id, duplicate } = await this.queue.enqueue(payloadOf(item), this.optionsOf(item))
       tell({ is: 'accepted', process: this.name, item: item.item, id, duplicate })
       return id
     } catch (error) {
@@ -94,8 +102,44 @@ export class Program {
     }
   }
 
+  private optionsOf(item: Item): TaskOptions {
+    const { type, priority, onWall, delayMs, onDuplicate } = item
+    const due = delayMs === 0 ? {} : onWall ? { dueAt: this.ports.scheduler.rightWallMs + delayMs } : { delayMs }
+    const { key, dedupKey, batch } = item
+    return {
+      type,
+      priority,
+      ...due,
+      onDuplicate,
+      key: key ?? undefined,
+      dedupKey: dedupKey ?? undefined,
+      batch: batch ?? undefined,
+    }
+  }
+
+  /** Says what follows a batch. */
+  async follow(name: string, task: Item): Promise<void> {
+    const onDone = this.queue.draft(payloadOf(task), this.optionsOf(task))
+    // A fault may refuse it, or another batch that is sealed already.
+    await this.client
+      .batch(name, { onDone })
+      .stats()
+      .catch(() => {})
+  }
+
+  async batch(name: string, act: 'seal' | 'cancel'): Promise<void> {
+    await this.client
+      .batch(name)
+      [act]()
+      .catch(() => {})
+  }
+
   get queue() {
-    return this.client.queue(queueName) as import('../../dist/queue/face.js').Queue<unknown>
+    return this.queueOf(queueName)
+  }
+
+  private queueOf(name: string) {
+    return this.client.queue(name) as import('../../dist/queue/face.js').Queue<unknown>
   }
 
   /** A deploy's way to end: no new tasks, the grace time, the rest goes back. */

@@ -26,6 +26,8 @@ export class Scheduler {
   private wrongMs = 0
   private asleep = 0
   private orders = 0
+  /** Events run since the clock last moved. */
+  private here = 0
   private readonly heap: Planned[] = []
 
   readonly clockOf = (owner: Owner): Clock => ({
@@ -93,23 +95,54 @@ export class Scheduler {
     return this.heap.some((planned) => planned.owner === owner && !planned.cancelled)
   }
 
+  /** The answer, run until it is there. What nothing brings any more would be waited for without end: it throws. */
+  async answer<T>(what: string, answer: Promise<T>): Promise<T> {
+    let there = false
+    const come = () => {
+      there = true
+    }
+    answer.then(come, come)
+    if (await this.run(this.now + answerMsMax, () => there)) return answer
+    throw new Error(`Nothing answered ${what} within ${answerMsMax} ms of simulated time. ${this.outlook()}`)
+  }
+
   /** Runs events until `done` or until none is left before `endAt`; answers whether it was done. */
   async run(endAt: number, done: () => boolean): Promise<boolean> {
     await settled()
+    if (done()) return true
     for (let next = this.take(endAt); next; next = this.take(endAt)) {
       if (next.cancelled || next.owner.state === 'gone') continue
-      this.now = Math.max(this.now, next.at)
+      this.move(next)
       if (next.owner.state === 'held') {
         next.owner.kept.push(next)
         continue
       }
       this.step++
       next.fn()
-      await settled()
+      await (this.step % stepsATurn === 0 ? turned() : settled())
       if (done()) return true
     }
     this.now = Math.max(this.now, endAt)
     return done()
+  }
+
+  private move(next: Planned): void {
+    this.here = next.at > this.now ? 0 : this.here + 1
+    this.now = Math.max(this.now, next.at)
+    if (this.here < hereMax) return
+    const last = `the last one of ${next.owner.name}`
+    throw new Error(`The clock stands still at ${this.now} ms since ${hereMax} events, ${last}. ${this.outlook()}`)
+  }
+
+  /** For the story of a run that comes to no end: whose events are to happen. */
+  private outlook(): string {
+    const owners = new Map<string, number>()
+    for (const { owner, cancelled } of this.heap) {
+      const name = `${owner.name} (${owner.state})`
+      if (!cancelled) owners.set(name, (owners.get(name) ?? 0) + 1)
+    }
+    const rest = [...owners].map(([name, count]) => `${count} of ${name}`).join(', ')
+    return `Still to happen after step ${this.step}: ${rest || 'nothing'}.`
   }
 
   private plan(planned: Planned): void {
@@ -144,7 +177,16 @@ export class Scheduler {
   }
 }
 
+/** A call of the simulator's own is answered within this, whatever befalls the store. */
+const answerMsMax = 60_000
+/** More events in one instant than any run has: they only call one another. */
+const hereMax = 100_000
+/** The event loop must turn now and then, or neither time-outs nor those who watch this process are ever heard. */
+const stepsATurn = 1000
+
 const before = (a: Planned, b: Planned) => a.at < b.at || (a.at === b.at && a.order < b.order)
+
+const turned = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** Everything that one event started has settled: no promise is left to run, and nothing here waits for the machine. */
 const settled = () => new Promise<void>((resolve) => process.nextTick(resolve))

@@ -1,12 +1,14 @@
 // Plays a plan: chaos with its faults, a heal phase in which everything must finish, and the end of all processes.
 
+import type { Kind, Patch } from '../../dist/engine/contract.js'
 import { seededRandom } from '../../dist/testing/seeded-random.js'
+import { Dice } from './dice.js'
 import { quickSync } from './disk.js'
 import type { Happening, SimEvent } from './events.js'
 import type { House } from './house.js'
 import type { Weather } from './line.js'
-import { Dice, type Fault, type Plan } from './plan.js'
-import { beatName, beatTask, Program, queueName } from './program.js'
+import type { BatchPlan, Fault, Plan } from './plan.js'
+import { beatName, beatTask, deadName, Program, queueName } from './program.js'
 import { Owner, Scheduler } from './scheduler.js'
 import { Store } from './store.js'
 
@@ -69,9 +71,9 @@ class World {
   async open(): Promise<void> {
     const { plan, scheduler } = this
     this.store = await Store.open(this.house, scheduler, plan.seed, this.tell)
-    const configured = this.store.engine.configure('queue', queueName, { code: plan.policy }, 'plan')
-    await scheduler.run(scheduler.now + 10, () => false)
-    await configured
+    const { deadTo = false, policy } = plan
+    await this.configure('queue', queueName, { code: { ...policy, ...(deadTo ? { deadTo: deadName } : {}) } })
+    if (deadTo) await this.configure('queue', deadName, { code: { ...policy, concurrencyMax: null } })
     await this.setBeat()
   }
 
@@ -82,26 +84,50 @@ class World {
   }
 
   private async setBeat(): Promise<void> {
-    const { plan, scheduler, store } = this
+    const { plan, scheduler } = this
     if (!plan.beat) return
-    this.firstAt = Math.floor(scheduler.rightWallMs) + plan.beat.firstMs
+    // What is in the past when a schedule is set is none of its slots.
+    this.firstAt = Math.floor(scheduler.rightWallMs) + Math.max(1, plan.beat.firstMs)
     const task = { payload: JSON.stringify(beatTask), type: 'a' }
-    const set = store.engine.configure('schedule', `${queueName}\0${beatName}`, { ...this.beat, task }, 'plan')
-    await scheduler.run(scheduler.now + 10, () => false)
-    await set
+    await this.configure('schedule', `${queueName}\0${beatName}`, { ...this.beat, task })
     this.tell({ is: 'beat', firstAt: this.firstAt, wallMs: scheduler.rightWallMs })
   }
 
   /** Ends the schedule when all who sweep have had their time, so that everything can finish. */
   private async endBeat(): Promise<void> {
-    const { plan, scheduler, store } = this
+    const { plan, scheduler } = this
     if (!plan.beat) return
     await scheduler.run(scheduler.now + beatOnMs, () => false)
     this.beatEnded = true
-    const removed = store.engine.configure('schedule', `${queueName}\0${beatName}`, null, 'plan')
+    const removed = this.configure('schedule', `${queueName}\0${beatName}`, null)
     this.tell({ is: 'beat', firstAt: null, wallMs: scheduler.rightWallMs })
-    await scheduler.run(scheduler.now + 10, () => false)
     await removed
+  }
+
+  /** What the operator of the whole does, beside the store. */
+  private async configure(kind: Kind, name: string, patch: Patch | null): Promise<void> {
+    const { answer } = this.store.hand('configure', [kind, name, patch, 'plan'], { process: 'plan', proof: null })
+    await this.scheduler.answer(`configure ${kind} ${JSON.stringify(name)}`, answer)
+  }
+
+  /** Every batch is sealed in the end, whoever failed to, so that all can finish. */
+  private async sealAll(): Promise<void> {
+    const { plan, scheduler, house } = this
+    for (const { name } of plan.batches ?? []) {
+      for (let sealed = false; !sealed; ) {
+        await this.configure('batch', name, { sealed: true }).then(
+          () => {
+            sealed = true
+          },
+          (error) => {
+            if (!(error instanceof house.PieceworkError)) throw error
+            sealed = error.code === 'PW_BATCH_SEALED'
+          },
+        )
+        // A fault that lasts may have refused it.
+        if (!sealed) await scheduler.run(scheduler.now + 100, () => false)
+      }
+    }
   }
 
   async play(): Promise<void> {
@@ -114,16 +140,31 @@ class World {
     })
     for (const slot of this.slots) slot.program.start()
     for (const item of plan.items) this.at(item.atMs, () => void this.enqueue(item.process, item))
+    for (const batch of plan.batches ?? []) this.prepare(batch)
     for (const fault of plan.faults) this.at(fault.atMs, () => this.strike(fault))
     for (const act of plan.acts) this.at(act.atMs, () => this.act(act))
     await scheduler.run(from + plan.chaosMs, () => false)
-    await this.store.figures()
+    await this.figures()
     await this.heal()
   }
 
   /** Nothing of it happens any more; thousands of stores that are left open fill the memory. */
   close(): void {
-    this.store.close()
+    this.store?.close()
+  }
+
+  private figures = () => this.scheduler.answer('measure', this.store.figures())
+
+  /** What programs do about a batch, those that are there at its time. */
+  private prepare({ name, says, process, sealMs, cancelMs }: BatchPlan): void {
+    const at = (ms: number, index: number, act: (program: Program) => Promise<void>) =>
+      this.at(ms, () => {
+        const { program, stopping } = this.slot(index)
+        if (!stopping && program.owner.state !== 'gone') void act(program)
+      })
+    for (const { atMs, process, task } of says) at(atMs, process, (program) => program.follow(name, task))
+    at(sealMs, process, (program) => program.batch(name, 'seal'))
+    if (cancelMs !== null) at(cancelMs, process, (program) => program.batch(name, 'cancel'))
   }
 
   private at(ms: number, fn: () => void): void {
@@ -136,7 +177,8 @@ class World {
     const spec = plan.processes[index] as Plan['processes'][number]
     const seed = plan.seed * 1009 + index * 101 + life
     const suicide = (task: string) => this.kill(index, reviveMs, task)
-    return new Program(name, { house, scheduler, store, air, spec, weather, seed, tell, suicide, beat })
+    const { deadTo = false } = plan
+    return new Program(name, { house, scheduler, store, air, spec, deadTo, weather, seed, tell, suicide, beat })
   }
 
   private slot = (index: number): Slot => this.slots[index % this.slots.length] as Slot
@@ -261,9 +303,10 @@ class World {
     scheduler.setWallRight()
     this.tell({ is: 'phase', phase: 'heal' })
     await this.endBeat()
+    await this.sealAll()
     const open = await this.drained(scheduler.now + healMs + leasesMax * this.plan.policy.leaseMs)
     if (open) this.tell({ is: 'phase', phase: 'closing' })
-    await this.store.figures()
+    await this.figures()
     const stops = this.slots.map(async (slot) => {
       if (slot.stopping || slot.program.owner.state !== 'running') return
       slot.stopping = true
@@ -274,7 +317,7 @@ class World {
       stopped = true
     })
     await scheduler.run(scheduler.now + 60_000, () => stopped)
-    await this.store.figures()
+    await this.figures()
     this.tell({ is: 'phase', phase: 'over' })
   }
 
@@ -283,7 +326,7 @@ class World {
     const { scheduler, store } = this
     while (scheduler.now < endAt) {
       await scheduler.run(scheduler.now + 500, () => false)
-      const { types } = await store.engine.measure(null, false)
+      const { types } = await scheduler.answer('measure', store.engine.measure(null, false))
       const open = types.reduce((sum, row) => sum + row.scheduled + row.waiting + row.ready + row.leased, 0)
       const here = this.slots.every(({ program, stopping }) => !stopping && program.owner.state === 'running')
       // An enqueue that is sent until it is answered, a copy of a call that the wire has yet to deliver.

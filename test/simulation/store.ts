@@ -16,21 +16,22 @@ interface Skin {
   opened: {
     db: Database
     session: { q: Brackets; now: number; clock: { wallMs(): number } }
-    turn: { run(work: (session: unknown) => unknown, ...rest: unknown[]): Promise<unknown> }
+    turn: { run: Run; readonly idle: boolean }
+    liveness: { hold(): string | null }
   }
 }
 
-type Told = Extract<Happening, { is: 'ran' | 'change' }>
+type Run = (work: (session: unknown) => unknown, ...rest: unknown[]) => Promise<unknown>
+
+type Told = Extract<Happening, { is: 'ran' | 'change' | 'batch' }>
 
 export class Store {
   readonly disk: Disk
   private readonly dead = new Set<string>()
   private calls = 0
-  /** The call being handed in; the one whose work runs, 0 before the first of a transaction; each call's commit. */
-  private handing = 0
+  /** The call whose work runs, 0 before the first of a transaction; each call's commit. */
   private running = 0
   private readonly ranIn = new Map<number, number>()
-  private joining: string | null = null
   /** What the transaction in progress has done so far. */
   private pending: Told[] = []
 
@@ -49,7 +50,8 @@ export class Store {
     const port = { now: () => disk.syncNow(), close() {} }
     let store: Store | null = null
     const liveness = {
-      hold: () => store?.joining ?? null,
+      // Each process has a proof of its own, which only the call that it makes can know.
+      hold: () => null,
       isDead: (proof: string) => store?.dead.has(proof) ?? false,
       held: null,
       drop() {},
@@ -69,11 +71,8 @@ export class Store {
   hand(verb: Verb, args: readonly unknown[], from: { process: string; proof: string | null; copy?: boolean }) {
     const call = ++this.calls
     this.tell({ is: 'ask', call, process: from.process, copy: from.copy === true, asked: askTold(verb, args) })
-    this.handing = call
-    this.joining = from.proof
     const method = this.engine[verb] as (...args: readonly unknown[]) => Promise<unknown>
-    const answer = method.apply(this.engine, [...args])
-    this.handing = 0
+    const answer = method.apply(this.seenBy(call, from.proof), [...args])
     answer.then(
       (value) => {
         const { synced } = this.disk
@@ -103,8 +102,8 @@ export class Store {
     const proof = (await this.engine.select('proof', {}, null)).items as unknown as FiguresOf[]
     this.tell({
       is: 'figures',
-      types: types.map(({ queue: _q, type, paused: _p, backlogAgeMs: _b, leaseAgeMaxMs: _l, ...counts }) => ({
-        ...{ type, counts },
+      types: types.map(({ queue, type, paused: _p, backlogAgeMs: _b, leaseAgeMaxMs: _l, ...counts }) => ({
+        ...{ queue, type, counts },
       })),
       proof: proof.map(({ name, shown, counted }) => ({ name, shown, counted })),
     })
@@ -114,26 +113,33 @@ export class Store {
     return (this.engine as unknown as Skin).opened
   }
 
-  private observe(): void {
-    const { db, session, turn } = this.skin
-    const run = turn.run.bind(turn)
-    turn.run = (work, ...rest) => {
-      const call = this.handing
-      const observed = (s: unknown) => {
-        this.running = call
-        // What the transaction did before its first call, it did for that one: time given back to leases.
-        for (const told of this.pending) told.call ||= call
-        // Calls of the simulator itself are settings.
-        const { now, clock } = session
-        const at = { commit: this.disk.commit + 1, now, wallMs: clock.wallMs() }
-        if (call > 0) this.pending.push({ is: 'ran', call, ...at })
-        return work(s)
-      }
-      return run(observed, ...rest)
+  /** The engine as one call holds it: however late the call comes to its work, the work tells whose it is. */
+  private seenBy(call: number, proof: string | null): Engine {
+    const { engine, skin } = this
+    const { turn, liveness } = skin
+    const run: Run = (work, ...rest) => turn.run((s) => this.ran(call, () => work(s)), ...rest)
+    const own = {
+      turn: Object.create(turn, { run: { value: run } }),
+      liveness: { ...liveness, hold: () => proof },
     }
-    keepChronicle(db, (before, after) => {
-      const { commit } = this.disk
-      this.pending.push({ is: 'change', call: this.running, commit: commit + 1, now: session.now, before, after })
+    return Object.create(engine, { opened: { value: { ...skin, ...own } } }) as Engine
+  }
+
+  private ran(call: number, work: () => unknown): unknown {
+    const { now, clock } = this.skin.session
+    this.running = call
+    // What the transaction did before its first call, it did for that one: time given back to leases.
+    for (const told of this.pending) told.call ||= call
+    this.pending.push({ is: 'ran', call, commit: this.disk.commit + 1, now, wallMs: clock.wallMs() })
+    return work()
+  }
+
+  private observe(): void {
+    const { db, session } = this.skin
+    const where = () => ({ call: this.running, commit: this.disk.commit + 1 })
+    keepChronicle(db, {
+      task: (before, after) => this.pending.push({ is: 'change', ...where(), now: session.now, before, after }),
+      batch: (before, after) => this.pending.push({ is: 'batch', ...where(), before, after }),
     })
     this.disk.stand(session.q, {
       committed: () => {
@@ -144,6 +150,7 @@ export class Store {
         this.running = 0
         this.pending = []
       },
+      grew: () => this.pending.some((told) => told.is === 'change' && told.before === null),
       undone: () => {
         this.running = 0
         this.pending = []

@@ -104,6 +104,8 @@ function told(event: SimEvent, change: Change | null, world: World): string | nu
       return `${event.process} asks${event.copy ? ' again (copy)' : ''}: ${askText(event.asked)}  #${event.call}`
     case 'change':
       return change && changeText(change)
+    case 'batch':
+      return batchText(event)
     case 'answer':
       return `store answers #${event.call}: ${JSON.stringify(event.answer)}`
     case 'refused':
@@ -123,6 +125,15 @@ function told(event: SimEvent, change: Change | null, world: World): string | nu
   }
 }
 
+function batchText({ before, after, call, commit }: Extract<SimEvent, { is: 'batch' }>): string {
+  const { name, total, done, dead, cancelled, follows, place } = after
+  const state = after.finishedAt !== null ? 'finished' : after.sealed ? 'sealed' : 'open'
+  const what = before === null ? 'is there' : `is ${state}`
+  const next = follows === null ? '' : `, then item ${follows}${place === null ? '' : ` in ${place}`}`
+  const figures = `${total} in all, ${done} done, ${dead} dead, ${cancelled} cancelled`
+  return `    batch ${name} ${what} (${figures}${next}; commit ${commit}, #${call})`
+}
+
 function changeText({ what, before, after, life, by, commit }: Change): string {
   const row = after ?? before
   const states = `${before?.state ?? 'nothing'} -> ${after?.state ?? 'gone'}`
@@ -140,5 +151,9 @@ function askText(asked: Asked): string {
   if (asked.verb === 'extend') return `extend ${asked.receipts.join(', ')} to ${asked.leaseMs.join(', ')} ms`
   if (asked.verb === 'worker') return `${asked.event} ${asked.worker}`
   if (asked.verb === 'enqueue') return `enqueue of ${asked.tasks.length}`
+  if (asked.verb === 'configure') {
+    const follows = asked.follows === null ? '' : `, item ${asked.follows.item} follows it`
+    return `configure ${asked.kind} ${asked.name.split('\0').pop()}${asked.seals ? ', seal it' : ''}${follows}`
+  }
   return asked.verb === 'amend' ? `${asked.change} ${asked.ids?.join(' ') ?? 'all'}` : asked.verb
 }

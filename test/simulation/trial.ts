@@ -38,7 +38,7 @@ export class Coverage {
   /** What fell below its floor; empty when there was enough to judge. */
   vacuous(): string[] {
     const few = (what: string, seen: number, per100: number) =>
-      seen * 100 >= per100 * this.trials ? [] : [`${what}: ${seen} in ${this.trials} seeds, floor ${per100} per 100`]
+      seen >= floorFor(this.trials, per100) ? [] : [`${what}: ${seen} in ${this.trials} seeds, floor ${per100} per 100`]
     return [
       ...Object.entries(faultFloors).flatMap(([kind, floor]) =>
         few(`fault ${kind}`, this.faults.get(kind as FaultKind) ?? 0, floor),
@@ -59,15 +59,23 @@ export class Coverage {
   }
 }
 
+/** So many seeds meet what their mean says; fewer may by chance meet less of it, but never nothing. */
+const enoughTrials = 200
+function floorFor(trials: number, per100: number): number {
+  const mean = (per100 * trials) / 100
+  return trials < enoughTrials ? Math.max(1, mean - 2 * Math.sqrt(mean)) : mean
+}
+
 /** How often each kind of fault must have been felt in 100 seeds. */
 const faultFloors: Record<FaultKind, number> = {
-  ...{ kill: 25, pause: 25, deploy: 25, jump: 25, sleep: 25, slow: 25, busy: 25, fail: 10, full: 10 },
+  ...{ kill: 25, pause: 25, deploy: 25, jump: 25, sleep: 25, slow: 25, busy: 25, fail: 10, full: 25 },
   ...{ lose: 10, twice: 20, starve: 25, late: 25 },
 }
 
 /** How many things each law must have judged in 100 seeds, where 100 is not the measure. */
 const lawFloors: Record<string, number> = {
-  ...{ 'lapsed receipt': 15, suspects: 25, stops: 60, repeats: 30, 'back in a second': 5 },
+  ...{ 'lapsed receipt': 15, suspects: 25, stops: 60, repeats: 30, 'back in a second': 8 },
+  ...{ duplicates: 30, 'batch ends': 80, 'follow-up': 50, 'batches finish': 80, 'dead to': 50 },
 }
 
 /** Faults that are felt by striking. */

@@ -3,10 +3,13 @@ import type { SimEvent } from '../events.js'
 import type { Plan } from '../plan.js'
 import type { Law, Violation } from './law.js'
 import { back } from './laws/back.js'
+import { batchCounts, batchEnds, batchesFinish, followUps } from './laws/batches.js'
 import { budget } from './laws/budget.js'
 import { clockLaw } from './laws/clock.js'
 import { counters } from './laws/counters.js'
+import { deadTo } from './laws/dead-to.js'
 import { dedup } from './laws/dedup.js'
+import { duplicates } from './laws/duplicates.js'
 import { finish, kept } from './laws/ends.js'
 import { holder, keptLease } from './laws/holder.js'
 import { keys } from './laws/keys.js'
@@ -23,7 +26,8 @@ import { World } from './world.js'
 
 export const laws: readonly Law[] = [
   ...[kept, synced, holder, keptLease, newest, lapsed, numbers, budget, suspects, dedup, places, keepsPlace, keys],
-  ...[limit, counters, repeats, stops, back, clockLaw, slots, finish],
+  ...[limit, counters, repeats, stops, back, clockLaw, slots, finish, duplicates],
+  ...[batchEnds, followUps, batchCounts, batchesFinish, deadTo],
 ]
 
 export interface Judgement {

@@ -4,7 +4,8 @@ import type { Call } from './world.js'
 
 export type Step =
   | { step: 'enqueue' | 'promote' | 'due' | 'claim' | 'extend' | 'redrive' | 'ack' | 'retry' | 'bury' }
-  | { step: 'expire' | 'die' | 'cancel' | 'strange' }
+  /** `revise`: by a newer task of its dedup key. */
+  | { step: 'expire' | 'die' | 'cancel' | 'revise' | 'strange' }
   /** `free`: costs no delivery; `paid`: costs one of releasesMax. */
   | { step: 'release'; free: boolean; paid: boolean }
   /** Nothing of its life: a lease lengthened, a due instant reckoned anew, a cancel asked for. */
@@ -28,11 +29,15 @@ export function stepOf({ before, after }: Extract<SimEvent, { is: 'change' }>, c
   if (before.state === 'leased') return leaseEnd(after, context)
   if (after === null) return { step: by.asked.verb === 'amend' ? 'cancel' : 'strange' }
   if (after.state === 'leased') return { step: after.number === before.number ? 'extend' : 'claim' }
+  if (by.asked.verb === 'enqueue' && before.state !== 'dead' && !promotes(before, after)) return { step: 'revise' }
   if (before.state === after.state) return { step: 'touch' }
   if (before.state === 'dead') return { step: 'redrive' }
   if (before.state === 'scheduled') return { step: 'due' }
   return { step: before.state === 'waiting' && after.state === 'ready' ? 'promote' : 'strange' }
 }
+
+const promotes = (before: Row, after: Row) =>
+  before.state === 'waiting' && after.state === 'ready' && before.dueAt === after.dueAt && before.item === after.item
 
 function leaseEnd(after: Row | null, { by, verdict, died, releasesSpent }: Context): Step {
   if (after?.state === 'leased') return { step: by.asked.verb === 'extend' ? 'extend' : 'touch' }

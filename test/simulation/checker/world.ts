@@ -1,6 +1,7 @@
 // What the checker knows at each event: a small life of every task, calls, receipts and processes, by events alone.
 import type { Asked, AskedTask, AskedVerdict, Row, SimEvent } from '../events.js'
 import type { Plan } from '../plan.js'
+import { Batches } from './batches.js'
 import { type Step, stepOf } from './steps.js'
 
 /** One task from its enqueue on. */
@@ -16,6 +17,8 @@ export interface Life {
   spent: number
   deaths: number
   releases: number
+  /** The batch that it follows. */
+  follows: string | null
   /** Holds one of its key's slots. */
   slot: boolean
   fenceMax: number
@@ -35,7 +38,7 @@ export interface Call {
   /** What the wall clock showed then. */
   wallMs: number
   /** Of a claim: what it leased. */
-  took: Pick<Row, 'id' | 'fence'>[]
+  took: Pick<Row, 'id' | 'fence' | 'queue' | 'type'>[]
   answer: Extract<SimEvent, { is: 'answer' }>['answer'] | null
   /** Of a settle or extend: whether each receipt had to act when the call ran, and in which way it held its task. */
   acts: Acting[]
@@ -56,22 +59,49 @@ export interface Process {
   from: number
 }
 
+/** The delivery that a receipt stands for, and of which type its task was then. */
+interface Receipt {
+  id: string
+  fence: number
+  number: number
+  type: string
+}
+
 /** A change of a row with what it means. */
-export type Change = Extract<SimEvent, { is: 'change' }> & { what: Step; life: Life; by: Call }
+export type Change = Extract<SimEvent, { is: 'change' }> & {
+  what: Step
+  life: Life
+  by: Call
+  /** It is a death: into the dead letters, or to the queue that takes the dead. */
+  dies: boolean
+  /** A death that leads to the other queue. */
+  leaves: boolean
+}
+
+/** The queue of every plan; what dies in it may go on in another one. */
+const mainQueue = 'q'
 
 export class World {
   readonly lives = new Map<string, Life>()
   readonly calls = new Map<number, Call>()
-  readonly receipts = new Map<string, { id: string; fence: number; number: number }>()
+  readonly receipts = new Map<string, Receipt>()
   readonly processes = new Map<string, Process>()
+  readonly batches = new Batches()
   private readonly named = new Map<string, Call>()
   private order = 0
 
   constructor(readonly plan: Plan) {}
 
   /** The open tasks with this state. */
-  *rows(state: Row['state']): Iterable<Row> {
-    for (const { row } of this.lives.values()) if (row?.state === state) yield row
+  *rows(state: Row['state'], queue?: string): Iterable<Row> {
+    for (const { row } of this.lives.values()) {
+      if (row?.state === state && (queue === undefined || row.queue === queue)) yield row
+    }
+  }
+
+  /** How many of a queue may be under lease; the one that takes the dead has no ceiling. */
+  ceilingOf(queue: string): number | null {
+    return queue === mainQueue ? (this.plan.policy.concurrencyMax ?? null) : null
   }
 
   call(number: number): Call {
@@ -82,10 +112,24 @@ export class World {
   meaning(event: Extract<SimEvent, { is: 'change' }>): Change {
     const by = this.call(event.call)
     const id = (event.before ?? event.after)?.id ?? ''
-    const life = this.lives.get(id) ?? born(id, asIn(by, event.after))
+    const life = this.lives.get(id) ?? this.born(id, by, event.after as Row)
     const died = this.knownDead(event.before?.worker ?? null, by.order)
     const releasesSpent = life.releases >= (this.plan.policy.releasesMax ?? Number.POSITIVE_INFINITY)
-    return { ...event, by, life, what: stepOf(event, { by, died, releasesSpent, verdict: this.verdictFor(by, id) }) }
+    const what = stepOf(event, { by, died, releasesSpent, verdict: this.verdictFor(by, id) })
+    const { before, after } = event
+    const leaves = before !== null && after !== null && before.queue !== after.queue
+    const dies = leaves || (after?.state === 'dead' && before?.state !== 'dead')
+    return { ...event, by, life, what, leaves, dies }
+  }
+
+  private born(id: string, by: Call, row: Row): Life {
+    const task = by.asked.verb === 'enqueue' ? by.asked.tasks.find(({ item }) => item === row.item) : undefined
+    // What a schedule or the end of a batch enqueues was asked for by nobody's call: it is as it came.
+    const as = task ?? { ...row, delayMs: 0, onDuplicate: 'keep' as const, dueNamed: false }
+    const follows = task || row.slotAt !== null ? null : this.batches.followedBy(row.item)
+    return {
+      ...{ id, as, follows, row: null, lapsed: null, spent: 0, deaths: 0, releases: 0, slot: false, fenceMax: 0 },
+    }
   }
 
   /** The process of this worker sat beside the store and was gone before that moment. */
@@ -111,6 +155,7 @@ export class World {
     if (event.is === 'ask') this.asked(event)
     else if (event.is === 'ran') this.ran(Object.assign(this.call(event.call), { wallMs: event.wallMs }))
     else if (event.is === 'change') this.changed(this.meaning(event))
+    else if (event.is === 'batch') this.batches.changed(event.after)
     else if (event.is === 'answer') this.answered(event)
     else if (event.is === 'up') this.be(event.process, 'up', event.at, event.wire)
     else if (event.is === 'killed' || event.is === 'paused' || event.is === 'stopping' || event.is === 'stopped')
@@ -138,6 +183,7 @@ export class World {
       if (!call.repeats) this.named.set(name, call)
     }
     if (!call.repeats) call.acts = this.actingOf(call.asked)
+    this.batches.asked(call.asked)
   }
 
   /** Which receipts of this call must act, seen one after the other. */
@@ -156,7 +202,7 @@ export class World {
   private holding(receipt: string, what: string): Acting {
     const known = this.receipts.get(receipt)
     const life = known && this.lives.get(known.id)
-    const type = life?.as.type ?? null
+    const type = known?.type ?? null
     if (!life?.row || life.row.fence !== known?.fence) return { acts: false, held: 'spent', type }
     if (life.row.state === 'leased') return { acts: true, held: 'live', type }
     if (life.row.state !== 'ready' || life.lapsed === null) return { acts: false, held: 'spent', type }
@@ -176,22 +222,29 @@ export class World {
     const call = this.call(number)
     call.answer = answer
     if (answer.verb !== 'claim') return
-    for (const { receipt, id, fence, number } of answer.deliveries) this.receipts.set(receipt, { id, fence, number })
+    for (const { receipt, id, fence, number } of answer.deliveries) {
+      const taken = call.took.find((row) => row.id === id && row.fence === fence)
+      if (taken) this.receipts.set(receipt, { id, fence, number, type: typeOf(taken) })
+    }
   }
 
-  private changed({ after, before, what, life, by }: Change): void {
+  private changed({ after, before, what, life, by, leaves }: Change): void {
     this.lives.set(life.id, life)
+    this.batches.counts(before, after, what.step === 'ack', life.follows)
     if (what.step === 'claim' && after) by.took.push(after)
     life.row = after
     life.fenceMax = Math.max(life.fenceMax, after?.fence ?? 0)
-    if (what.step === 'expire' || what.step === 'die') life.lapsed = what.step === 'expire' ? 'by time' : 'by death'
+    if (leaves) life.lapsed = null
+    else if (what.step === 'expire' || what.step === 'die')
+      life.lapsed = what.step === 'expire' ? 'by time' : 'by death'
     else if (what.step !== 'touch') life.lapsed = null
     if (what.step === 'claim') life.spent++
     if (what.step === 'release' && what.free) life.spent--
     if (what.step === 'release' && what.paid) life.releases++
     if (what.step === 'die') life.deaths += (after?.deaths ?? before?.deaths ?? 0) > (before?.deaths ?? 0) ? 1 : 0
-    if (what.step === 'redrive') Object.assign(life, { spent: 0, deaths: 0, releases: 0, slot: false })
-    if (after === null || after.state === 'dead' || after.state === 'waiting') life.slot = false
+    if (what.step === 'redrive' || leaves) Object.assign(life, { spent: 0, deaths: 0, releases: 0, slot: false })
+    const later = what.step === 'revise' && after?.state === 'scheduled' && after.dueAt !== before?.dueAt
+    if (after === null || after.state === 'dead' || after.state === 'waiting' || later) life.slot = false
     else if (after.state === 'ready' && after.key !== null) life.slot = true
   }
 }
@@ -201,6 +254,9 @@ const fresh = (): Pick<Call, 'repeats' | 'ran' | 'wallMs' | 'took' | 'answer' | 
   ...{ repeats: null, ran: false, wallMs: 0, took: [], answer: null, acts: [] },
 })
 
+/** A type's name is one of its queue's. */
+export const typeOf = ({ queue, type }: { queue: string; type: string }): string => `${queue}/${type}`
+
 /** The process that a worker is part of. */
 export const processOf = (worker: string | null): string => worker?.split('/')[0] ?? ''
 
@@ -208,16 +264,3 @@ const nameOf = (asked: Asked): string | null => {
   if (!('request' in asked) || asked.request === null) return null
   return `${asked.verb} ${'worker' in asked ? asked.worker : ''} ${asked.request}`
 }
-
-/** What a new row was asked for as: the next task of its call that fits. */
-function asIn(call: Call, row: Row | null): AskedTask {
-  // A schedule's task was asked for by nobody's call: it is as it came.
-  if (row?.slotAt != null) return { ...row, item: -1, delayMs: 0 }
-  const tasks = call.asked.verb === 'enqueue' ? call.asked.tasks : []
-  const fits = (task: AskedTask) => task.type === row?.type && task.key === row.key && task.priority === row.priority
-  return tasks.find((task) => fits(task) && task.dedupKey === row?.dedupKey) ?? (tasks[0] as AskedTask)
-}
-
-const born = (id: string, as: AskedTask): Life => ({
-  ...{ id, as, row: null, lapsed: null, spent: 0, deaths: 0, releases: 0, slot: false, fenceMax: 0 },
-})

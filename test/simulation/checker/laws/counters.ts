@@ -2,7 +2,7 @@
 import type { Counts } from '../../events.js'
 import type { Law } from '../law.js'
 import type { Step } from '../steps.js'
-import type { World } from '../world.js'
+import { typeOf, type World } from '../world.js'
 
 const states = ['scheduled', 'waiting', 'ready', 'leased', 'dead']
 /** Which total each step of a life raises. */
@@ -23,10 +23,14 @@ export const counters: Law = {
       totals.set(type, counts)
     }
     return {
-      change({ what, before, after, life }) {
-        add(life.as.type, totalOf[what.step])
+      change({ what, before, after, leaves }) {
+        // What ends a delivery counts where it was, even if the task goes on elsewhere.
+        const row = before ?? after
+        const type = row && typeOf(row)
+        add(type, totalOf[what.step])
+        if (leaves) add(type, 'moved')
         const cancelled = after === null && before?.state === 'leased' && what.step !== 'ack'
-        if (cancelled) add(life.as.type, 'cancelled')
+        if (cancelled) add(type, 'cancelled')
         return []
       },
       *see(event, world) {
@@ -38,7 +42,8 @@ export const counters: Law = {
               yield `${name} shows ${shown[state]} ${state}, and ${counted[state]} are there`
           }
         }
-        for (const { type, counts } of event.types) {
+        for (const { counts, ...of } of event.types) {
+          const type = typeOf(of)
           const expected: Counts = { ...totals.get(type), ...fullCount(world, type), stale: staleOf(world, type) }
           for (const [figure, shown] of Object.entries(counts)) {
             const sum = expected[figure] ?? 0
@@ -54,7 +59,7 @@ function fullCount(world: World, type: string): Counts {
   return Object.fromEntries(
     states.map((state) => [
       state,
-      [...world.lives.values()].filter(({ row }) => row?.type === type && row.state === state).length,
+      [...world.lives.values()].filter(({ row }) => row?.state === state && typeOf(row) === type).length,
     ]),
   )
 }

@@ -43,7 +43,7 @@ export const dedup: Law = {
           known.set(dedupKey, id)
         }
       },
-      *change({ what, before, after, life, now }) {
+      *change({ what, before, after, life, now, dies }) {
         const key = after?.dedupKey ?? before?.dedupKey ?? null
         if (key === null) return
         const holder = holds(key, now)
@@ -57,7 +57,7 @@ export const dedup: Law = {
           if (takes) held.set(key, { id: life.id, endsAt: null })
         } else if (held.get(key)?.id === life.id) {
           if (after === null && before?.state !== 'dead') held.set(key, { id: life.id, endsAt: now + dedupWindowMs })
-          if (after?.state === 'dead') held.delete(key)
+          if (dies) held.delete(key)
         }
       },
     }

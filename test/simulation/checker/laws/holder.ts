@@ -9,7 +9,7 @@ export const holder: Law = {
   watch(plan, looked) {
     const started = new Set<string>()
     return {
-      *change({ what, before, after, life, now, by }) {
+      *change({ what, before, after, life, now, by, leaves }) {
         const task = `task ${life.id}`
         if (what.step === 'claim') {
           looked()
@@ -20,7 +20,8 @@ export const holder: Law = {
         if (what.step === 'expire') {
           if ((before?.wakeAt ?? 0) > now)
             yield `${task} lost its lease ${(before?.wakeAt ?? 0) - now} ms before its end`
-          if (after?.state === 'ready' && after.holder === null) yield `${task}: ${before?.worker} was held to be dead`
+          if (after?.state === 'ready' && after.holder === null && !leaves)
+            yield `${task}: ${before?.worker} was held to be dead`
         }
         if (what.step === 'die' && after?.state === 'ready' && after.holder !== null) yield `${task} died and expired`
         if (what.step === 'touch' && before?.state === 'leased' && (after?.wakeAt ?? 0) < (before.wakeAt ?? 0)) {

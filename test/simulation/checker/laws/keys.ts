@@ -14,7 +14,7 @@ export const keys: Law = {
         if (key === null || after?.state !== 'ready' || life.slot) return
         looked()
         const holding = [...world.lives.values()].filter(
-          ({ row, slot, id }) => slot && row?.key === key && id !== life.id,
+          ({ row, slot, id }) => slot && row?.key === key && row.queue === after.queue && id !== life.id,
         )
         if (holding.length >= width) yield `task ${life.id} is ready beside ${holding.length} others of key ${key}`
         if (what.step === 'promote' && before) promoted.push(before)
@@ -22,7 +22,9 @@ export const keys: Law = {
       *see(event, world) {
         if (event.is === 'change') return
         for (const row of promoted) {
-          const passed = [...world.rows('waiting')].find((other) => other.key === row.key && earlier(other, row))
+          const passed = [...world.rows('waiting', row.queue)].find(
+            (other) => other.key === row.key && earlier(other, row),
+          )
           if (passed) yield `task ${row.id} went before ${passed.id} of its key ${row.key}`
         }
         promoted = []

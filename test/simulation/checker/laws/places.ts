@@ -7,10 +7,11 @@ export const keepsPlace: Law = {
   name: 'keeps place',
   promise: 'release, lease end and death give a task back at its old place',
   watch: (_plan, looked) => ({
-    *change({ what, before, after, life }) {
-      if (!before || !after) return
+    *change({ what, before, after, life, leaves }) {
+      if (!before || !after || leaves) return
       if (what.step === 'retry' && after.state === 'scheduled') return
-      if (what.step === 'redrive') return
+      // A revised one has a law of its own.
+      if (what.step === 'redrive' || what.step === 'revise') return
       if (['release', 'expire', 'die'].includes(what.step)) looked()
       const moved = after.place - before.place
       if (moved !== 0) yield `task ${life.id} moved ${moved} ms in its order with a ${what.step}`
@@ -77,10 +78,10 @@ function* placed({ what, after, life, now }: Change, headStartMs: number): Itera
 }
 
 function readyFor({ asked }: Call, world: World): Row[] {
-  const { types } = asked as Extract<Call['asked'], { verb: 'claim' }>
-  const mine = [...world.rows('ready')].filter(({ type }) => types?.includes(type) ?? true)
+  const { types, queue } = asked as Extract<Call['asked'], { verb: 'claim' }>
+  const mine = [...world.rows('ready', queue)].filter(({ type }) => types?.includes(type) ?? true)
   // What the limit of the queue leaves room for.
-  const room = (world.plan.policy.concurrencyMax ?? Number.POSITIVE_INFINITY) - [...world.rows('leased')].length
+  const room = (world.ceilingOf(queue) ?? Number.POSITIVE_INFINITY) - [...world.rows('leased', queue)].length
   return mine.sort((a, b) => a.place - b.place || Number(a.id) - Number(b.id)).slice(0, Math.max(0, room))
 }
 

@@ -17,6 +17,8 @@ export const repeats: Law = {
     const live = new Map<number, Set<string>>()
     return {
       *change({ by, life, what, after }) {
+        // What follows a batch comes with the commit, whichever call is the last of it.
+        if (life.follows !== null && (what.step === 'enqueue' || what.step === 'promote')) return
         const own = what.step === 'claim' || what.step === 'enqueue' || by.asked.verb === 'settle'
         if (by.repeats && own)
           yield `the repeated ${by.asked.verb} ${by.call} changed task ${life.id} to ${after?.state}`

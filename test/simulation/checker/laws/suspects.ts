@@ -16,7 +16,7 @@ export const suspects: Law = {
     /** What each claim has taken. */
     const taken = new Map<number, Life[]>()
     return {
-      *change({ what, before, after, life, by }) {
+      *change({ what, before, after, life, by, leaves }) {
         if (after === null || before === null) return
         if (what.step === 'claim') {
           const others = taken.get(by.call) ?? []
@@ -26,7 +26,7 @@ export const suspects: Law = {
             yield `the suspect ${suspect.id} was handed out with ${others.length} others`
         }
         const died = what.step === 'die' ? 1 : 0
-        const rose = what.step === 'redrive' ? 0 : after.deaths - before.deaths
+        const rose = what.step === 'redrive' || leaves ? 0 : after.deaths - before.deaths
         if (rose < 0 || rose > died) yield `task ${life.id} has ${after.deaths} deaths after a ${what.step}`
       },
       *see(event, world) {
