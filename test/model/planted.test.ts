@@ -7,7 +7,7 @@ const planted: Planted[] = [
   {
     bug: 'ids are used again',
     file: 'session.js',
-    text: 'const first = Math.max(this.lastId + 1, this.nowUs);',
+    text: 'const first = Math.max(this.lastId + 1, Math.min(this.nowUs, this.numbersToUs));',
     by: "const first = this.db.prepare('select coalesce(max(id), 0) + 1 as n from piecework_task').get().n;",
   },
   {
