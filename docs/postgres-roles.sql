@@ -55,6 +55,7 @@ grant update (queue, type, state, place, dueAt, wakeAt, deadlineAt, spent, relea
   dedupKey, moveTo, progress, batch) on piecework.task to piecework_worker, piecework_operator;
 grant select, insert, update, delete on piecework.dead, piecework.history, piecework.result
   to piecework_worker, piecework_operator;
+grant select, delete on piecework.redelivered to piecework_worker, piecework_operator;
 grant select, update, delete on piecework.effect to piecework_worker, piecework_operator;
 grant delete on piecework.tally, piecework.progress, piecework.answer, piecework.worker, piecework.dedup
   to piecework_worker, piecework_operator;
@@ -67,7 +68,7 @@ grant select on piecework.tasks to piecework_worker, piecework_operator;
 
 -- Claiming: a new number and fence, and what limits remember; marks of what was done.
 grant update (number, fence, claimedAt) on piecework.task to piecework_worker;
-grant insert on piecework.worker, piecework.effect to piecework_worker;
+grant insert on piecework.worker, piecework.effect, piecework.redelivered to piecework_worker;
 grant update (state) on piecework.limits to piecework_worker;
 grant select, delete on piecework.limit_note to piecework_worker;
 

@@ -60,7 +60,7 @@ export type Patch = Record<string, unknown>
 /** `proof`: every figure beside a full count, in one snapshot (P12). */
 export type Kind =
   | 'queue' | 'batch' | 'limit' | 'schedule' | 'route' | 'token' | 'type' | 'task' | 'result' | 'history' | 'worker'
-  | 'audit' | 'proof'
+  | 'audit' | 'redelivered' | 'proof'
 /** Fields that are left out match everything; those given must all match. */
 export interface Filter {
   ids?: readonly string[] | undefined; queue?: string | undefined; type?: string | undefined; key?: string | undefined

@@ -3,7 +3,14 @@ import type { Filter, Page } from '../engine/contract.js'
 import { PieceworkError } from '../ground/errors.js'
 import { states } from '../task/lifecycle.js'
 import { shown } from '../task/limits.js'
-import type { AuditRecord, HistoryRecord, ProofRecord, ResultRecord, TaskRecord } from '../task/records.js'
+import type {
+  AuditRecord,
+  HistoryRecord,
+  ProofRecord,
+  RedeliveredRecord,
+  ResultRecord,
+  TaskRecord,
+} from '../task/records.js'
 import { followUpOf } from './followup.js'
 import { cancelAsked, code, parseId, stateOf } from './receipt.js'
 
@@ -72,6 +79,15 @@ export type ResultRow = Omit<ResultRecord, 'id'> & { task: number }
 
 export const resultRecord = ({ task, queue, type, outcome, result, endedAt }: ResultRow, wallShift: number) =>
   ({ id: String(task), queue, type, outcome, result, endedAt: endedAt + wallShift }) satisfies ResultRecord
+
+export type RedeliveredRow = Omit<RedeliveredRecord, 'id' | 'workers'> & { id: number; task: number; workers: string }
+
+export const redeliveredRecord = (row: RedeliveredRow, wallShift: number): RedeliveredRecord => {
+  const { task, workers, startedAt, ...rest } = row
+  const instants = { enqueuedAt: row.enqueuedAt + wallShift, ackedAt: row.ackedAt + wallShift }
+  const started = startedAt === null ? null : startedAt + wallShift
+  return { ...rest, id: String(task), workers: JSON.parse(workers) as string[], ...instants, startedAt: started }
+}
 
 export type AuditRow = Omit<AuditRecord, 'details'> & { id: number; details: string }
 

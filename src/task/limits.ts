@@ -15,6 +15,8 @@ export const errorBytesMax = 4096
 export const bulkTasksMax = 1000
 /** How long a repeated call with one request id is answered as the first time. */
 export const answerKeepMs = 600_000
+/** How long acks of redelivered tasks are listed. */
+export const redeliveredKeepMs = 604_800_000
 /** How often leases, due tasks and dead workers are looked for at the latest; half of what P8 promises. */
 export const sweepEveryMs = 400
 

@@ -138,6 +138,22 @@ export interface TokenRecord {
   expiresAt: number | null
 }
 
+/** An ack of a task that had been delivered more than once; kept for seven days. */
+export interface RedeliveredRecord {
+  /** The task's. */
+  id: string
+  queue: string
+  type: string
+  key: string | null
+  deliveries: number
+  /** Who had it, the first one first, as far as a delivery's end was noted. */
+  workers: string[]
+  enqueuedAt: number
+  /** When the last delivery began. */
+  startedAt: number | null
+  ackedAt: number
+}
+
 /** An operator's act. */
 export interface AuditRecord {
   at: number

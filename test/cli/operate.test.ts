@@ -279,6 +279,21 @@ describe('dead letters', () => {
   }, 60_000)
 })
 
+it('audit --redelivered lists acks of tasks that had been delivered more than once', async () => {
+  const { run } = room()
+  await run(['enqueue', 'q', '1'])
+  const none = await run(['audit', '--redelivered'])
+  expect([none.code, none.stdout]).toEqual([0, 'no task that was delivered more than once was acked\n'])
+  const once = ['sh', '-c', 'test "$PIECEWORK_DELIVERY" -gt 1']
+  await run(['queue', 'set', 'q', 'backoff.base=1ms'])
+  expect((await run(['work', 'q', '--until-drained', '--', ...once])).code).toBe(0)
+  const [row] = (await run(['audit', '--redelivered', '--since', '1h', '--json'])).json()
+  expect(row).toMatchObject({ queue: 'q', type: 'q', key: null, deliveries: 2 })
+  expect(row?.workers).toHaveLength(1)
+  expect(Date.parse(String(row?.ackedAt))).toBeGreaterThan(Date.parse(String(row?.enqueuedAt)))
+  expect((await run(['audit', '--since', '1h'])).code).toBe(2)
+}, 60_000)
+
 it('audit sets every figure beside a full count, and says which one lies', async () => {
   const { run, path } = room()
   await run(['run', '-q', '--batch', 'b', '--', 'sh', '-c', 'test $0 != 2 || exit 65'], { input: numbers(3) })

@@ -24,3 +24,15 @@ it('move: a type goes to a queue of its own with all that follow, and comes back
     '2 brought back; mail has 3, slow has 0',
   ])
 }, 60_000)
+
+it('effects: six recipes, each killed between effect and ack, and each effect stands once', async () => {
+  expect((await example('effects')).stdout.trim().split('\n')).toEqual([
+    'path: 1 file',
+    'condition: version 2',
+    'upsert: 1 7',
+    'greatest: 40',
+    'charge: 1 100',
+    'fence: ada',
+    'killed 6 times between effect and ack',
+  ])
+}, 120_000)

@@ -25,8 +25,8 @@ async function trial(subject: Subject, lib?: string): Promise<string | null> {
 const planted: Record<string, Edit> = {
   SQLite: {
     file: 'engines/sqlite/session.js',
-    text: 'this.q.release.run();\n            return answer;',
-    by: "this.q.release.run(); this.db.exec('commit; begin immediate'); return answer;",
+    text: 'this.q.savepoint.run();',
+    by: "this.db.exec('commit; begin immediate'); this.q.savepoint.run();",
   },
   PostgreSQL: {
     file: 'engines/postgres/engine.js',

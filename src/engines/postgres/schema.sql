@@ -113,7 +113,9 @@ begin
   if strange is not null then
     perform piecework.refuse('PW_OPTION_UNKNOWN', format('piecework.enqueue has no option "%s".', strange));
   end if;
-  if payload is null then perform piecework.refuse('PW_PAYLOAD_NOT_JSON', 'The payload is null; write ''null''.'); end if;
+  if payload is null then
+    perform piecework.refuse('PW_PAYLOAD_NOT_JSON', 'The payload is null; write ''null''.');
+  end if;
   if octet_length(payload::text) > 1048576 then
     perform piecework.refuse('PW_PAYLOAD_TOO_LARGE', 'The payload has more than 1 MiB.');
   end if;
@@ -277,6 +279,22 @@ table queue (
 CREATE UNIQUE INDEX queue_name_key ON piecework.queue USING btree (name);
 
 CREATE UNIQUE INDEX queue_pkey ON piecework.queue USING btree (id);
+
+table redelivered (
+  id bigint not null identity,
+  task bigint not null,
+  type integer not null,
+  key text,
+  deliveries integer not null,
+  workers text not null,
+  enqueuedat bigint not null,
+  startedat bigint,
+  ackedat bigint not null
+);
+
+CREATE INDEX redelivered_acked ON piecework.redelivered USING btree (ackedat);
+
+CREATE UNIQUE INDEX redelivered_pkey ON piecework.redelivered USING btree (id);
 
 CREATE OR REPLACE FUNCTION piecework.refuse(code text, message text)
  RETURNS void
@@ -467,8 +485,8 @@ declare given text := options ->> what;
 begin
   if given is null then return null; end if;
   if given !~ '^-?[0-9]{1,15}$' or given::bigint not between low and high then
-    perform piecework.refuse('PW_OPTION_INVALID', format('%s is %s; it must be a whole number from %s to %s.', what, given,
-      low, high));
+    perform piecework.refuse('PW_OPTION_INVALID',
+      format('%s is %s; it must be a whole number from %s to %s.', what, given, low, high));
   end if;
   return given::bigint;
 end $function$;

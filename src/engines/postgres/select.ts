@@ -12,7 +12,9 @@ import {
   isOf,
   paged,
   pageOf,
+  type RedeliveredRow,
   type ResultRow,
+  redeliveredRecord,
   resultRecord,
   type TaskRow,
   taskRecord,
@@ -53,6 +55,8 @@ export async function select(s: Session, kind: Kind, filter: Filter, cursor: str
       return whole((await tokens(s)).filter(isNamed(filter)))
     case 'proof':
       return whole(await proof(s))
+    case 'redelivered':
+      return redelivered(s, filter, cursor)
     case 'audit':
       return audits(s, filter, cursor)
     default:
@@ -151,6 +155,18 @@ async function results(s: Session, filter: Filter): Promise<Page> {
     where task = any($1::bigint[]) and endsAt > $2 order by task`
   const rows = await s.run<ResultRow>({ name: '', text }, [(filter.ids ?? []).map(parseId), s.now])
   return whole(rows.map((row) => resultRecord({ ...row, result: asWas(row.result) }, 0)))
+}
+
+async function redelivered(s: Session, filter: Filter, cursor: string | null): Promise<Page> {
+  const { after, limit } = pageOf(filter, cursor)
+  const text = `select redelivered.id, task, queue.name as queue, type.name as type, key,
+      redelivered.deliveries, workers, redelivered.enqueuedAt as "enqueuedAt", startedAt as "startedAt",
+      ackedAt as "ackedAt" from ${s.schema}.redelivered redelivered
+    join ${s.schema}.type type on type.id = redelivered.type
+    join ${s.schema}.queue queue on queue.id = type.queue
+    where redelivered.id > $1 and ackedAt >= $2 order by redelivered.id limit $3`
+  const rows = await s.run<RedeliveredRow>({ name: '', text }, [after, Math.round(filter.sinceAt ?? 0), limit + 1])
+  return paged(rows, limit, (row) => redeliveredRecord(row, 0))
 }
 
 async function audits(s: Session, filter: Filter, cursor: string | null): Promise<Page> {

@@ -39,7 +39,7 @@ async function ackAll(
   const known = receipts.filter((receipt) => receipt !== null)
   const columns = [known.map(({ id }) => id), known.map(({ fence }) => fence), known.map(({ nonce }) => nonce)]
   type Acked = Pick<HeldRow, 'id' | 'queue' | 'type' | 'state' | 'number' | 'key' | 'batch' | 'dedupKey'> &
-    Pick<HeldRow, 'claimedAt' | 'moveTo' | 'flags'>
+    Pick<HeldRow, 'claimedAt' | 'moveTo' | 'flags' | 'worker'> & { enqueuedAt: number }
   const rows = new Map((await s.run<Acked>(s.q.ack, columns)).map((row) => [row.id, row]))
   return receipts.map((receipt, i) => {
     const row = receipt && rows.get(receipt.id)
@@ -47,7 +47,8 @@ async function ackAll(
     s.count('ack', row.type, stateOf(row), null)
     s.countBatch(row.batch, 'done')
     // A first delivery acked under its lease has no history to remove.
-    if (row.number > 1 || row.state !== code.leased) s.add(s.q.dropHistory, row.id)
+    if (row.number > 1) keepRedelivered(s, row, row.enqueuedAt)
+    else if (row.state !== code.leased) s.add(s.q.dropHistory, row.id)
     acked(s, row.queue, s.now - (row.claimedAt ?? s.now))
     freed(s, row)
     keepEnd(s, row, endOf(verdicts[i] as Verdict))
@@ -83,10 +84,19 @@ function settleOne(s: Session, verdict: Verdict, receipt: Receipt | null, rows: 
     s.count('ack', row.type, stateOf(row), null)
     s.countBatch(row.batch, 'done')
     acked(s, row.queue, s.now - (row.claimedAt ?? s.now))
+    if (row.number > 1) keepRedelivered(s, row, null)
     gone(s, row, endOf(verdict))
     return 'done'
   }
   return row.state === code.leased ? endDelivery(s, row, verdict) : stale(s, receipt)
+}
+
+type Redelivered = Pick<HeldRow, 'id' | 'type' | 'key' | 'number' | 'worker' | 'claimedAt'>
+
+/** Notes the ack of a task that was delivered more than once, and takes its history. */
+function keepRedelivered(s: Session, row: Redelivered, enqueuedAt: number | null): void {
+  const { id, type, key, number, worker, claimedAt } = row
+  s.add(s.q.keepRedelivered, id, type, key, number, worker, enqueuedAt, claimedAt, s.now)
 }
 
 const endOf = (verdict: Verdict): End => ({

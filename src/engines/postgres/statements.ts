@@ -117,7 +117,7 @@ const texts = {
     where task.id = given.id and task.fence = given.fence and task.nonce = given.nonce
     returning task.id,
       ${named(['queue', 'type', 'state', 'number', 'key', 'batch', 'dedupKey', 'claimedAt', 'moveTo'], 'task.')},
-      ${named(['flags'], 'task.')}`,
+      ${named(['flags', 'worker', 'enqueuedAt'], 'task.')}`,
   // Nobody ever waits for a task's row in here: whoever finds one taken comes again, so that no circle can close.
   lock: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update skip locked`,
   lockWaiting: `select ${heldText} from piecework.task task where id = any($1::bigint[]) order by id for update`,
@@ -356,6 +356,7 @@ const texts = {
       exists (select from piecework.batch where sealedAt is not null and finishedAt is null) as unfinished,
       (select min(endsAt) from piecework.answer) as answers, (select min(endsAt) from piecework.dedup) as dedups,
       (select min(endsAt) from piecework.result) as results, (select min(endsAt) from piecework.effect) as effects,
+      (select min(ackedAt) from piecework.redelivered) as redelivered,
       (select count(*) from piecework.worker) as workers,
       array(select id from piecework.worker where proof is not null order by id) as ids,
       array(select proof from piecework.worker where proof is not null order by id) as proofs,

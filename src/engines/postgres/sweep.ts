@@ -2,6 +2,7 @@
 
 import type { Swept } from '../../engine/contract.js'
 import { soonest } from '../../ground/soonest.js'
+import { redeliveredKeepMs } from '../../task/limits.js'
 import { effectsAgainMs } from '../effects.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
@@ -30,6 +31,7 @@ export async function sweepLate(s: Session, max: number): Promise<void> {
   s.send(s.q.pruneAnswers, s.now)
   s.send(s.q.pruneResults, s.now)
   s.send(s.q.pruneEffects, s.now)
+  s.send(s.q.pruneRedelivered, s.now - redeliveredKeepMs)
   s.send(s.q.keepEffects, s.now, effectsAgainMs)
   await s.flush()
 }

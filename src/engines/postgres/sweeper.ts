@@ -1,5 +1,7 @@
 // One sweep: a look that costs one statement, and the transactions for what it found.
+
 import type { Swept } from '../../engine/contract.js'
+import { redeliveredKeepMs } from '../../task/limits.js'
 import { diedTogether } from '../endings.js'
 import { nameAll } from './enqueue.js'
 import { translated } from './errors.js'
@@ -27,6 +29,7 @@ interface Watched extends Look {
   dedups: number | null
   results: number | null
   effects: number | null
+  redelivered: number | null
   workers: number
 }
 
@@ -57,7 +60,8 @@ export class Sweeper {
       dead.againMs === null ? nextMs : Math.min(nextMs ?? dead.againMs, dead.againMs)
     const now = Math.floor(seen.nowUs / 1000)
     const next = until(now, [seen.due, seen.ending, seen.deadline, seen.slot])
-    const prunable = until(now, [seen.answers, seen.dedups, seen.results, seen.effects]) === 0
+    const old = seen.redelivered === null ? null : seen.redelivered + redeliveredKeepMs
+    const prunable = until(now, [seen.answers, seen.dedups, seen.results, seen.effects, old]) === 0
     const restarted = seen.started !== seen.startedAt
     if (seen.unfinished) await this.finish()
     const busy = dead.ids.length > 0 || next === 0 || prunable || seen.lanes || restarted

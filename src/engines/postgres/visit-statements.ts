@@ -1,4 +1,4 @@
-// The statements of callers' transactions: whose they are, what became of them, and effect keys.
+// The statements of what is done once: callers' transactions, effect keys, and acks of what was delivered again.
 export const visitTexts = {
   identity: 'select storeId as "storeId", current_database() as database from piecework.store',
   // The first of a caller's transaction: which store it is in, its number, and a mark that goes with it.
@@ -18,7 +18,21 @@ export const visitTexts = {
   pruneEffects: `delete from piecework.effect where (effectKey, queue) in (
     select effectKey, queue from piecework.effect effect where endsAt <= $1
       and not exists (select from piecework.task task where task.id = effect.task) limit 10000 for update skip locked)`,
+  pruneRedelivered: 'delete from piecework.redelivered where ackedAt <= $1',
   // Of a task that is still there: looked at again some time later, so that each look is short.
   keepEffects: `update piecework.effect effect set endsAt = $1::bigint + $2::bigint where endsAt <= $1
     and exists (select from piecework.task task where task.id = effect.task)`,
+  // Null for what the task's row still says.
+  keepRedelivered: `with gone as (delete from piecework.history where task = any($1::bigint[])
+      returning task, number, worker)
+    insert into piecework.redelivered (task, type, key, deliveries, workers, enqueuedAt, startedAt, ackedAt)
+    select task, type, key, deliveries, (select coalesce(json_agg(name order by n), '[]')::text from (
+        select name, min(n) as n from (
+          select gone.worker as name, number as n from gone where gone.task = given.task and gone.worker is not null
+          union all select name, given.deliveries from piecework.worker worker where worker.id = given.worker) each
+        group by name) named),
+      coalesce(enqueuedAt, (select task.enqueuedAt from piecework.task task where task.id = given.task)), startedAt,
+      ackedAt
+    from unnest($1::bigint[], $2::int[], $3::text[], $4::int[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[])
+      as given(task, type, key, deliveries, worker, enqueuedAt, startedAt, ackedAt)`,
 } as const

@@ -214,6 +214,18 @@ create table piecework_effect (
   primary key (effectKey, queue)
 ) strict, without rowid;
 
+create table piecework_redelivered (
+  id integer primary key,
+  task integer not null,
+  type integer not null,
+  key text,
+  deliveries integer not null,
+  workers text not null,
+  enqueuedAt integer not null,
+  startedAt integer,
+  ackedAt integer not null
+) strict;
+
 create index piecework_task_ready on piecework_task (type, place) where state = 3;
 
 create index piecework_task_scheduled on piecework_task (wakeAt) where state = 1;
@@ -241,6 +253,8 @@ create index piecework_schedule_next on piecework_schedule (nextAt) where nextAt
 create index piecework_result_ends on piecework_result (endsAt);
 
 create index piecework_effect_ends on piecework_effect (endsAt);
+
+create index piecework_redelivered_acked on piecework_redelivered (ackedAt);
 
 create view piecework_tasks as
   select task.id, queue.name as queue, type.name as type,

@@ -251,6 +251,19 @@ create table piecework_effect (
 ) strict, without rowid;
 create index piecework_effect_ends on piecework_effect (endsAt);
 
+create table piecework_redelivered (
+  id integer primary key,
+  task integer not null,
+  type integer not null,
+  key text,
+  deliveries integer not null,
+  workers text not null,          -- JSON: names, the first one first
+  enqueuedAt integer not null,
+  startedAt integer,              -- of the last delivery
+  ackedAt integer not null
+) strict;
+create index piecework_redelivered_acked on piecework_redelivered (ackedAt);
+
 alter table piecework_batch add column forwarded integer not null default 0;
 alter table piecework_batch add column followUp text; -- JSON: what the commit that finishes it enqueues; followup.ts
 -- Finished is sealed with nothing open, once for ever; before, it was said of every batch with nothing open.

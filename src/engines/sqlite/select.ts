@@ -14,7 +14,9 @@ import {
   paged,
   pageOf,
   proofOf,
+  type RedeliveredRow,
   type ResultRow,
+  redeliveredRecord,
   resultRecord,
   type Shown,
   type TaskRow,
@@ -54,6 +56,8 @@ export function select(s: Session, kind: Kind, filter: Filter, cursor: string | 
       return whole(schedules(s).filter(isOf(filter)))
     case 'proof':
       return whole(proof(s))
+    case 'redelivered':
+      return redelivered(s, filter, cursor)
     case 'audit':
       return audits(s, filter, cursor)
     default:
@@ -150,6 +154,15 @@ function results(s: Session, filter: Filter): Page {
     )
     .all(JSON.stringify((filter.ids ?? []).map(parseId)), s.now) as ResultRow[]
   return whole(rows.map((row) => resultRecord(row, s.wallShift)))
+}
+
+function redelivered(s: Session, filter: Filter, cursor: string | null): Page {
+  const { after, limit } = pageOf(filter, cursor)
+  const text = `select redelivered.*, queue.name as queue, type.name as type from piecework_redelivered redelivered
+    join piecework_type type on type.id = redelivered.type join piecework_queue queue on queue.id = type.queue
+    where redelivered.id > ? and ackedAt >= ? order by redelivered.id limit ?`
+  const rows = s.db.prepare(text).all(after, (filter.sinceAt ?? 0) - s.wallShift, limit + 1) as RedeliveredRow[]
+  return paged(rows, limit, (row) => redeliveredRecord(row, s.wallShift))
 }
 
 function audits(s: Session, filter: Filter, cursor: string | null): Page {

@@ -38,6 +38,7 @@ function ack(s: Session, receipt: Receipt, result: string | null): Outcome {
   }
   const row = s.q.acked.get(id, fence, nonce) as AckedRow | undefined
   if (!row) return stale(s, receipt)
+  if (row.number > 1) s.q.addRedelivered.run(s.now, id)
   s.q.remove.run(id)
   s.count('ack', row.type, stateOf(row), null)
   s.countBatch(row.batch, 'done')

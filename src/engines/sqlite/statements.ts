@@ -74,6 +74,15 @@ export const sql = {
   // A task that was moved has its marks in the queue where they were made.
   addEffect: `insert into piecework_effect (effectKey, queue, task, endsAt) select ?, ?, ?, ?
     where not exists (select 1 from piecework_effect where effectKey = ? and task = ?) on conflict do nothing`,
+  // Before the task's row and its history are gone.
+  addRedelivered: `insert into piecework_redelivered
+      (task, type, key, deliveries, workers, enqueuedAt, startedAt, ackedAt)
+    select id, type, key, number, (select json_group_array(name) from (select name from (
+        select worker as name, number as n from piecework_history where task = task.id and worker is not null union all
+        select name, task.number from piecework_worker worker where worker.id = task.worker)
+      group by name order by min(n))), enqueuedAt, claimedAt, ? from piecework_task task where id = ?`,
+  pruneRedelivered: 'delete from piecework_redelivered where ackedAt <= ?',
+
   pruneEffects: `delete from piecework_effect where endsAt <= ?
     and not exists (select 1 from piecework_task where piecework_task.id = piecework_effect.task)`,
   // Of a task that is still there: looked at again some time later, so that each look is short.
@@ -177,7 +186,8 @@ export const sql = {
   prunable: `select 1 from piecework_answer where endsAt <= ? union all
     select 1 from piecework_dedup where endsAt is not null and endsAt <= ? union all
     select 1 from piecework_result where endsAt <= ? union all
-    select 1 from piecework_effect where endsAt <= ? limit 1`,
+    select 1 from piecework_effect where endsAt <= ? union all
+    select 1 from piecework_redelivered where ackedAt <= ? limit 1`,
   pruneAnswers: 'delete from piecework_answer where endsAt <= ?',
   limits: 'select id, name, queue, settings from piecework_limit order by name, id',
   addLimit: "insert into piecework_limit (name, queue, settings, state) values (?, ?, ?, '{}')",

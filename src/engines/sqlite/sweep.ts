@@ -2,6 +2,7 @@
 
 import type { Swept } from '../../engine/contract.js'
 import { soonest } from '../../ground/soonest.js'
+import { redeliveredKeepMs } from '../../task/limits.js'
 import { effectsAgainMs } from '../effects.js'
 import { giveUp, mature, passDeadline } from '../endings.js'
 import type { HeldRow } from '../ledger.js'
@@ -40,6 +41,7 @@ export function sweep(s: Session, max: number, { dead, crash, slots, full }: Cir
   s.q.pruneResults.run(s.now)
   s.q.pruneEffects.run(s.now)
   s.q.keepEffects.run(s.now + effectsAgainMs, s.now)
+  s.q.pruneRedelivered.run(s.now - redeliveredKeepMs)
   s.q.pruneWorkers.run(s.now - silentMs)
   const end = nextLate(s)
   const deadlineMs = end.at === null ? null : Math.max(0, end.at - s.now)
@@ -110,6 +112,8 @@ export function outlook(s: Session, full: boolean): Outlook {
   const instants = [due, end, late.at].map((at) => (at == null ? null : at - s.now))
   const nextMs = soonest([...instants, slotMs])
   const quiet =
-    (nextMs === null || nextMs > 0) && !s.slept && s.q.prunable.get(s.now, s.now, s.now, s.now) === undefined
+    (nextMs === null || nextMs > 0) &&
+    !s.slept &&
+    s.q.prunable.get(s.now, s.now, s.now, s.now, s.now - redeliveredKeepMs) === undefined
   return { quiet, nextMs, slots: slotMs === 0 }
 }

@@ -91,6 +91,7 @@ const kinds = [
   'history',
   'worker',
   'audit',
+  'redelivered',
   'proof',
 ] as const
 const token = v.strictObject({
@@ -119,7 +120,7 @@ const selectScopes: Partial<Record<Kind, readonly Scope[]>> = {
   ...{ queue: readers, batch: readers, schedule: ['produce', 'operate'], audit: ['admin'], token: ['admin'] },
 }
 /** Rows of the other kinds belong to no queue that a glob could cover, or to several. */
-const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'result', 'schedule', 'route']
+const ofQueues: readonly Kind[] = ['queue', 'batch', 'task', 'result', 'schedule', 'route', 'redelivered']
 
 async function enqueue(call: Call, { requestId, tasks }: { requestId: string | null; tasks: NewTask[] }) {
   need(call, ['produce'], new Set(tasks.map(({ queue }) => queue)))

@@ -61,6 +61,29 @@ export const readingChapter: Chapter = {
       await refused(t.engine.select('nonsense' as never, {}, null), 'PW_OPTION_INVALID')
     },
 
+    'list the acks of tasks that were delivered more than once, for seven days': async (t) => {
+      const [, again] = await t.add({}, { key: 'k', type: 'b' })
+      for (const worker of ['ada', 'bob']) await t.worker('join', worker)
+      const [plain, first] = await t.claim({ worker: 'ada' })
+      await t.ack(plain ?? { receipt: '' })
+      await t.retry(first ?? { receipt: '' }, 0)
+      const second = await t.take({ worker: 'bob' })
+      await t.retry(second, 0)
+      await t.ack(await t.take({ worker: 'bob' }))
+      const list = async (sinceAt?: number) => (await t.engine.select('redelivered', { sinceAt }, null)).items
+      const [row, ...others] = await list()
+      assert.deepEqual(others, [])
+      like(row, { id: again, queue: 'q', type: 'b', key: 'k', deliveries: 3, workers: ['ada', 'bob'] })
+      assert.equal(row?.ackedAt, await t.wallMs())
+      assert.equal((await list((await t.wallMs()) + 1)).length, 0)
+      await t.advance(7 * 86_400_000 - 1)
+      await t.sweep()
+      assert.equal((await list()).length, 1)
+      await t.advance(1)
+      await t.sweep()
+      assert.equal((await list()).length, 0)
+    },
+
     'measure each type, of the queues asked for': async (t) => {
       await t.add({ type: 'a' }, { type: 'b' }, { queue: 'other' })
       const types = async (queues: string[] | null) =>

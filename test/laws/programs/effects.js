@@ -41,10 +41,11 @@ if (sqlite) {
 }
 
 async function watched(work) {
-  armed = true
+  armed = orders.only !== 'end'
   try {
     return await work()
   } finally {
+    armed = true
     boundary()
     armed = false
   }
