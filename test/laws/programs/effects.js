@@ -28,8 +28,10 @@ if (sqlite) {
     return run.apply(this, values)
   }
 } else {
-  const { query } = pg.Client.prototype
-  pg.Client.prototype.query = function (...given) {
+  /** @type {any} */
+  const prototype = pg.Client.prototype
+  const { query } = prototype
+  prototype.query = function (...given) {
     // The engine's own connections send one after the other without waiting.
     if (this.pipeline) return query.apply(this, given)
     boundary()
