@@ -10,7 +10,8 @@ const tables = 'create table effect (id text); create table counter (n integer);
 
 export interface Fall {
   at: number
-  how: 'before' | 'sent'
+  /** Before the statement; when it is on its way; or after all of them, whatever their number is this time. */
+  how: 'before' | 'sent' | 'end'
 }
 
 /** What was kept by the programs, in the same database as the store. */
@@ -91,6 +92,7 @@ export async function killEverywhere(trial: Trial, hows: readonly Fall['how'][],
     ),
   )
   let died = 0
+  falls.push({ at: count, how: 'end' })
   for (let i = 0; i < falls.length; i += together) {
     const some = falls.slice(i, i + together)
     for (const _ of some) await add()

@@ -49,6 +49,8 @@ async function watched(work) {
   } finally {
     armed = true
     boundary()
+    // Statements of the engine's own come between at times, and change the number of this boundary.
+    if (fall?.how === 'end') die()
     armed = false
   }
 }
@@ -56,6 +58,7 @@ async function watched(work) {
 const pw = await connect(url)
 const tasks = pw.queue(queue, { deliveriesMax: null, backoff: { baseMs: 1 } })
 await pw.ready
+/** @type {any} Of one engine or the other, as `sqlite` says. */
 const db = sqlite ? new Database(url.slice('sqlite:'.length)) : new pg.Client({ connectionString: url })
 if (!sqlite) await db.connect()
 /** Runs statements one by one in a transaction of this program's own. */
