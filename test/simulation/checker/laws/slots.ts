@@ -13,11 +13,16 @@ export const slots: Law = {
   watch({ beat }, looked) {
     let first = 0
     let last: number | null = null
+    /** The highest that the wall clock stood at in any call. */
+    let highest = 0
     const after = (slot: number | null) => (slot === null || !beat ? first : slot + beat.everyMs)
     return {
       *see(event) {
+        if (event.is === 'ran') highest = Math.max(highest, event.wallMs)
         if (event.is !== 'beat' || !beat) return
         if (event.firstAt !== null) first = event.firstAt
+        // What a clock that was ahead has passed over is not made up for, and slots never go back.
+        else if (beat.missed === 'skip' && highest > event.wallMs) return
         else if (after(last) <= event.wallMs - sweptMs) yield `slot ${after(last)} has no task at ${event.wallMs}`
       },
       *change({ what, after: row, by }, world) {

@@ -46,7 +46,8 @@ export const suspects: Law = {
         alone.set(process, { id, at })
         const { graceMs = 0 } = processes[Number(process.slice(1).split('.')[0])] ?? {}
         const receipt = [...world.receipts].find(([, known]) => known.id === id && known.fence === row.fence)?.[0] ?? ''
-        const waited = at - (heardAt.get(receipt) ?? 0)
+        // Sums of fractions: a wait of 200 ms may be 199.9999 of them.
+        const waited = at - (heardAt.get(receipt) ?? 0) + 1e-6
         if (running.length > 0 && waited < graceMs) yield `${process} started the suspect ${id} beside ${running}`
       },
     }
